@@ -1,0 +1,3 @@
+module github.com/rocebed/rocebed
+
+go 1.26.8
