@@ -1,0 +1,54 @@
+// Package loop is the clock and the event queue that everything in a host or a switch
+// runs on: virtual time for sim, dilated real time for soft and kernel, one interface.
+//
+// A loop runs its callbacks one at a time, so what lives on a loop needs no locks.
+// Post is the only way in from another goroutine. The package imports no other room.
+package loop
+
+import "time"
+
+// Time is fabric time in nanoseconds since the fabric started.
+type Time int64
+
+// Duration is a span of fabric time.
+type Duration = time.Duration
+
+// Add returns t + d.
+func (t Time) Add(d Duration) Time { return t + Time(d) }
+
+// Sub returns t − u.
+func (t Time) Sub(u Time) Duration { return Duration(t - u) }
+
+// Loop is one node's clock and event queue. All methods but Post must be called on the
+// loop itself (from one of its callbacks).
+type Loop interface {
+	// Now is the fabric time of the event being handled.
+	Now() Time
+	// Arm makes t fire at the given time, or as soon as possible when that is past. A timer
+	// that is armed already is moved. Arming allocates nothing.
+	Arm(t *Timer, at Time)
+	// Disarm stops t and says whether it was armed.
+	Disarm(t *Timer) bool
+	// Post runs fn on the loop. It may be called from any goroutine, and never blocks.
+	Post(fn func())
+}
+
+// Timer is something to do at a time. It belongs to one loop and is meant to be a field of
+// what owns it, so that arming allocates nothing. Fire must be set before the first Arm.
+type Timer struct {
+	Fire func()
+
+	at    Time
+	seq   uint64
+	index int // place in the heap plus one; 0 when disarmed
+}
+
+// Armed says whether the timer will fire.
+func (t *Timer) Armed() bool { return t.index != 0 }
+
+// After arms a new timer that runs fn once d has passed.
+func After(l Loop, d Duration, fn func()) *Timer {
+	t := &Timer{Fire: fn}
+	l.Arm(t, l.Now().Add(d))
+	return t
+}
