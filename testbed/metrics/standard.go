@@ -1,0 +1,101 @@
+package metrics
+
+//go:generate go run ./gendoc ../../docs/metrics.md
+
+// Standard is the registry of everything that rocebed measures.
+var Standard = standard()
+
+// Sources name where metrics are read; they head the sections of docs/metrics.md.
+const (
+	SourceHW        = "rxe hw_counters"
+	SourceInterface = "interface"
+	SourceQdisc     = "qdisc"
+	SourceMachine   = "machine"
+	SourceLoop      = "loop"
+	SourceWorkload  = "workload"
+	SourceFault     = "fault"
+)
+
+func standard() *Registry {
+	r := New()
+	r.MustRegister(hwCounters()...)
+	r.MustRegister(interfaceCounters()...)
+	r.MustRegister(qdiscCounters()...)
+	r.MustRegister(ownMeasures()...)
+	return r
+}
+
+// Per-NIC counters of rdma_rxe, under the kernel's own names
+// (drivers/infiniband/sw/rxe/rxe_hw_counters.c, and the byte counters that Linux 7.x added).
+func hwCounters() []Desc {
+	d := func(name, unit, help string) Desc {
+		return Desc{Name: name, Labels: []string{"node", "port"}, Unit: unit, Kind: Counter, Help: help, Source: SourceHW}
+	}
+	return []Desc{
+		d("sent_pkts", "packets", "RoCE packets that the NIC sent"),
+		d("rcvd_pkts", "packets", "RoCE packets that the NIC took in"),
+		d("sent_bytes", "bytes", "bytes of RoCE packets that the NIC sent"),
+		d("rcvd_bytes", "bytes", "bytes of RoCE packets that the NIC took in"),
+		d("duplicate_request", "packets", "request packets whose PSN the responder had seen before"),
+		d("out_of_seq_request", "packets", "request packets whose PSN was ahead of the one expected: something before them is missing"),
+		d("rcvd_rnr_err", "packets", "receiver-not-ready NAKs that the requester took in"),
+		d("send_rnr_err", "packets", "receiver-not-ready NAKs that the responder sent"),
+		d("rcvd_seq_err", "packets", "sequence-error NAKs that the requester took in"),
+		d("ack_deferred", "events", "acknowledgements whose handling was put off to the task"),
+		d("retry_exceeded_err", "events", "work requests that failed because retry_cnt was used up (RETRY_EXC_ERR)"),
+		d("retry_rnr_exceeded_err", "events", "work requests that failed because rnr_retry was used up (RNR_RETRY_EXC_ERR)"),
+		d("completer_retry_err", "events", "times that the requester went back and sent again"),
+		d("send_err", "events", "packets that the NIC could not hand to the network stack"),
+		d("link_downed", "events", "times that the NIC's link went down"),
+		d("rdma_sends", "messages", "SEND and WRITE work requests that the requester carried out"),
+		d("rdma_recvs", "messages", "messages that the responder received"),
+	}
+}
+
+// Counters of a port's network interface (/sys/class/net/*/statistics).
+func interfaceCounters() []Desc {
+	d := func(name, unit, help string) Desc {
+		return Desc{Name: name, Labels: []string{"node", "port"}, Unit: unit, Kind: Counter, Help: help, Source: SourceInterface}
+	}
+	return []Desc{
+		d("if_rx_packets", "packets", "packets that the interface received"),
+		d("if_tx_packets", "packets", "packets that the interface sent"),
+		d("if_rx_bytes", "bytes", "bytes that the interface received"),
+		d("if_tx_bytes", "bytes", "bytes that the interface sent"),
+		d("if_rx_dropped", "packets", "received packets that the interface dropped"),
+		d("if_tx_dropped", "packets", "packets that the interface dropped instead of sending"),
+		d("if_rx_errors", "packets", "received packets with an error"),
+		d("if_tx_errors", "packets", "packets that could not be sent for an error"),
+	}
+}
+
+// Counters of a switch port's tc tree, by slot of the port contract: impair, shape, prio,
+// mark, pause.
+func qdiscCounters() []Desc {
+	d := func(name, unit string, kind Kind, help string) Desc {
+		return Desc{Name: name, Labels: []string{"node", "port", "slot"}, Unit: unit, Kind: kind, Help: help, Source: SourceQdisc}
+	}
+	return []Desc{
+		d("qdisc_sent_packets", "packets", Counter, "packets that left the slot"),
+		d("qdisc_sent_bytes", "bytes", Counter, "bytes that left the slot"),
+		d("qdisc_drops", "packets", Counter, "packets that the slot dropped: over its limit, or as its impairment says"),
+		d("qdisc_overlimits", "events", Counter, "times that the slot held a packet back because of its rate or its threshold"),
+		d("qdisc_requeues", "packets", Counter, "packets that the slot took back"),
+		d("qdisc_backlog_packets", "packets", Gauge, "packets standing in the slot"),
+		d("qdisc_backlog_bytes", "bytes", Gauge, "bytes standing in the slot"),
+		d("ecn_marked", "packets", Counter, "packets that the slot's marker set to CE"),
+	}
+}
+
+// What the harness measures itself.
+func ownMeasures() []Desc {
+	return []Desc{
+		{"softnet_dropped", []string{"cpu"}, "packets", Counter, "packets that the kernel dropped because a CPU's backlog was full: the machine's fault, not the fabric's", SourceMachine},
+		{"loop_lateness_max", []string{"node"}, "ns", Gauge, "the longest that a due event of the host's loop waited, in fabric time", SourceLoop},
+		{"fault_hits", []string{"fault"}, "packets", Counter, "packets (or events) that a fault has touched", SourceFault},
+		{"workload_bytes", []string{"workload"}, "bytes", Counter, "payload bytes of completed work requests", SourceWorkload},
+		{"workload_messages", []string{"workload"}, "messages", Counter, "completed work requests", SourceWorkload},
+		{"workload_verified_bytes", []string{"workload"}, "bytes", Counter, "payload bytes found right at their destination", SourceWorkload},
+		{"workload_errors", []string{"workload"}, "messages", Counter, "work requests that completed with an error", SourceWorkload},
+	}
+}
