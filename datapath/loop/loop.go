@@ -3,6 +3,10 @@
 //
 // A loop runs its callbacks one at a time, so what lives on a loop needs no locks.
 // Post is the only way in from another goroutine. The package imports no other room.
+//
+// Real is one goroutine on the machine's monotonic clock. Virtual is a scheduler that
+// several nodes share, each through a Loop view of its own; nothing in it depends on how
+// fast the machine is.
 package loop
 
 import "time"
@@ -19,32 +23,41 @@ func (t Time) Add(d Duration) Time { return t + Time(d) }
 // Sub returns t − u.
 func (t Time) Sub(u Time) Duration { return Duration(t - u) }
 
+// String writes t as a duration since the fabric started: "1.5ms".
+func (t Time) String() string { return Duration(t).String() }
+
 // Loop is one node's clock and event queue. All methods but Post must be called on the
 // loop itself (from one of its callbacks).
 type Loop interface {
 	// Now is the fabric time of the event being handled.
 	Now() Time
 	// Arm makes t fire at the given time, or as soon as possible when that is past. A timer
-	// that is armed already is moved. Arming allocates nothing.
+	// that is armed already is moved. Timers for the same time fire in the order in which
+	// they were armed. Arming allocates nothing.
 	Arm(t *Timer, at Time)
 	// Disarm stops t and says whether it was armed.
 	Disarm(t *Timer) bool
-	// Post runs fn on the loop. It may be called from any goroutine, and never blocks.
+	// Post runs fn on the loop, after what was posted to it before from the same goroutine.
+	// It may be called from any goroutine, and never blocks.
 	Post(fn func())
 }
 
 // Timer is something to do at a time. It belongs to one loop and is meant to be a field of
 // what owns it, so that arming allocates nothing. Fire must be set before the first Arm.
+// A timer is disarmed when Fire runs, so Fire may arm it again.
 type Timer struct {
 	Fire func()
 
-	at    Time
-	seq   uint64
+	key   key
 	index int // place in the heap plus one; 0 when disarmed
+	queue *queue
 }
 
 // Armed says whether the timer will fire.
 func (t *Timer) Armed() bool { return t.index != 0 }
+
+// At is when an armed timer fires, in fabric time.
+func (t *Timer) At() Time { return t.key.at }
 
 // After arms a new timer that runs fn once d has passed.
 func After(l Loop, d Duration, fn func()) *Timer {

@@ -1,0 +1,190 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrClosed is returned for work that a closed loop will not do.
+var ErrClosed = errors.New("the loop is closed")
+
+// Real is a loop on the machine's monotonic clock, slowed by a dilation. It is one
+// goroutine. Loops made with the same dilation and epoch share one fabric time.
+type Real struct {
+	dilation Dilation
+	epoch    time.Time
+
+	// Owned by the goroutine.
+	now    Time
+	timers queue
+	seq    uint64
+	spare  []func()
+
+	mu     sync.Mutex
+	inbox  []func()
+	closed bool
+
+	wake  chan struct{} // holds one token when the goroutine has something to look at
+	ended chan struct{}
+	stats recorder
+}
+
+// NewReal starts a loop. The epoch is the wall time at which fabric time is zero; it must
+// carry a monotonic reading (come from time.Now), or fabric time jumps with the wall clock.
+func NewReal(dilation Dilation, epoch time.Time) *Real {
+	r := &Real{
+		dilation: dilation,
+		epoch:    epoch,
+		wake:     make(chan struct{}, 1),
+		ended:    make(chan struct{}),
+	}
+	r.now = r.read()
+	go r.run()
+	return r
+}
+
+// Dilation is the loop's dilation.
+func (r *Real) Dilation() Dilation { return r.dilation }
+
+// Epoch is the wall time at which fabric time is zero.
+func (r *Real) Epoch() time.Time { return r.epoch }
+
+// Now is the fabric time at which the callback that is running was started.
+func (r *Real) Now() Time { return r.now }
+
+// Arm implements Loop.
+func (r *Real) Arm(t *Timer, at Time) {
+	r.seq++
+	r.timers.set(t, key{at: at, seq: r.seq})
+}
+
+// Disarm implements Loop.
+func (r *Real) Disarm(t *Timer) bool { return r.timers.remove(t) }
+
+// Post implements Loop. What is posted after Close is dropped.
+func (r *Real) Post(fn func()) { r.post(fn) }
+
+func (r *Real) post(fn func()) bool {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return false
+	}
+	r.inbox = append(r.inbox, fn)
+	r.mu.Unlock()
+	r.poke()
+	return true
+}
+
+func (r *Real) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Do runs fn on the loop and waits for it. It must not be called on the loop itself. It
+// returns the context's error when that ends first (fn may then still run), and ErrClosed.
+func (r *Real) Do(ctx context.Context, fn func()) error {
+	done := make(chan struct{})
+	if !r.post(func() { fn(); close(done) }) {
+		return ErrClosed
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close runs what was posted so far, then ends the goroutine and waits for that. Timers
+// that are still armed don't fire. It must not be called on the loop itself.
+func (r *Real) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.poke()
+	<-r.ended
+}
+
+// Stats is how well the loop has kept up so far. It may be called from any goroutine.
+func (r *Real) Stats() Stats { return r.stats.snapshot() }
+
+func (r *Real) read() Time { return Time(r.dilation.Fabric(time.Since(r.epoch))) }
+
+func (r *Real) run() {
+	defer close(r.ended)
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
+	for {
+		if closing := r.runPosted(); closing {
+			return
+		}
+		r.fireDue()
+		r.sleep(alarm)
+	}
+}
+
+// runPosted runs what is in the inbox and says whether the loop is to end.
+func (r *Real) runPosted() (closing bool) {
+	r.mu.Lock()
+	batch := r.inbox
+	r.inbox = r.spare[:0]
+	closing = r.closed
+	r.mu.Unlock()
+	if len(batch) > 0 {
+		start := time.Since(r.epoch)
+		for i, fn := range batch {
+			batch[i] = nil
+			start = r.call(fn, start)
+		}
+		r.stats.posted.Add(uint64(len(batch)))
+	}
+	r.spare = batch[:0]
+	return closing
+}
+
+// call runs one callback that starts at a wall time since the epoch, and returns its end.
+func (r *Real) call(fn func(), start time.Duration) (end time.Duration) {
+	r.now = Time(r.dilation.Fabric(start))
+	fn()
+	end = time.Since(r.epoch)
+	r.stats.run.add(end - start)
+	return end
+}
+
+// fireDue fires the timers whose time has come. Those that callbacks arm meanwhile wait for
+// the next round, so that a timer which keeps arming itself does not keep posts out.
+func (r *Real) fireDue() {
+	last, start := r.seq, time.Since(r.epoch)
+	for r.timers.len() > 0 {
+		t := r.timers.top()
+		late := start - r.dilation.Wall(Duration(t.key.at))
+		if late < 0 || t.key.seq > last {
+			return
+		}
+		r.timers.pop()
+		r.stats.late.add(late)
+		start = r.call(t.Fire, start)
+	}
+}
+
+// sleep waits for a post or the next timer.
+func (r *Real) sleep(alarm *time.Timer) {
+	if r.timers.len() == 0 {
+		<-r.wake
+		return
+	}
+	wait := r.dilation.Wall(Duration(r.timers.top().key.at)) - time.Since(r.epoch)
+	if wait <= 0 {
+		return
+	}
+	alarm.Reset(wait)
+	select {
+	case <-r.wake:
+	case <-alarm.C:
+	}
+}

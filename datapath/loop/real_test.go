@@ -1,0 +1,203 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+const patience = 10 * time.Second
+
+func newReal(t *testing.T, d Dilation) *Real {
+	t.Helper()
+	r := NewReal(d, time.Now())
+	t.Cleanup(r.Close)
+	return r
+}
+
+// on runs fn on the loop and waits for it.
+func on(t *testing.T, r *Real, fn func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := r.Do(ctx, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+	}
+}
+
+func TestRealFiresTimersInOrderAndNeverEarly(t *testing.T) {
+	r := newReal(t, 64)
+	done := make(chan struct{})
+	var fired []int
+	var early error
+	timers := make([]Timer, 20)
+	on(t, r, func() {
+		base := r.Now()
+		for i := range timers {
+			at := base.Add(Duration(20-i) * 10 * time.Microsecond)
+			timers[i].Fire = func() {
+				fired = append(fired, i)
+				if r.Now() < at {
+					early = errors.New("timer for " + at.String() + " fired at " + r.Now().String())
+				}
+				if len(fired) == len(timers) {
+					close(done)
+				}
+			}
+			r.Arm(&timers[i], at)
+		}
+	})
+	await(t, "20 timers", done)
+	if early != nil {
+		t.Error(early)
+	}
+	for k, i := range fired {
+		if i != len(timers)-1-k {
+			t.Fatalf("order of firing %v", fired)
+		}
+	}
+	s := r.Stats()
+	if s.Late.Count != 20 || s.Late.Max < s.Late.Percentile(50) {
+		t.Errorf("lateness of 20 timers: count %d, max %v, median %v", s.Late.Count, s.Late.Max, s.Late.Percentile(50))
+	}
+}
+
+func TestRealTimersForOneTimeFireInTheOrderOfArming(t *testing.T) {
+	r := newReal(t, 1)
+	done := make(chan struct{})
+	var fired []int
+	on(t, r, func() {
+		at := r.Now().Add(time.Millisecond)
+		for i := range 50 {
+			tm := &Timer{Fire: func() {
+				if fired = append(fired, i); len(fired) == 50 {
+					close(done)
+				}
+			}}
+			r.Arm(tm, at)
+		}
+	})
+	await(t, "50 timers", done)
+	for k, i := range fired {
+		if k != i {
+			t.Fatalf("order of firing %v", fired)
+		}
+	}
+}
+
+func TestRealPostsOfOneGoroutineKeepTheirOrder(t *testing.T) {
+	r := newReal(t, 1)
+	var wg sync.WaitGroup
+	const senders, each = 8, 500
+	var last [senders]int
+	var wrong int
+	for s := range senders {
+		wg.Go(func() {
+			for n := 1; n <= each; n++ {
+				r.Post(func() {
+					if last[s] != n-1 {
+						wrong++
+					}
+					last[s] = n
+				})
+			}
+		})
+	}
+	wg.Wait()
+	on(t, r, func() {
+		for s, n := range last {
+			if n != each {
+				t.Errorf("sender %d: %d of %d posts ran", s, n, each)
+			}
+		}
+	})
+	if wrong != 0 {
+		t.Errorf("%d posts out of order", wrong)
+	}
+}
+
+func TestRealPostFromItsOwnCallbackDoesNotBlock(t *testing.T) {
+	r := newReal(t, 1)
+	done := make(chan struct{})
+	on(t, r, func() {
+		for i := range 10000 {
+			r.Post(func() {
+				if i == 9999 {
+					close(done)
+				}
+			})
+		}
+	})
+	await(t, "10000 posts", done)
+}
+
+func TestRealTimerThatAlwaysRearmsForThePastDoesNotKeepPostsOut(t *testing.T) {
+	r := newReal(t, 1)
+	var spins int
+	tm := &Timer{}
+	tm.Fire = func() { spins++; r.Arm(tm, 0) }
+	on(t, r, func() { r.Arm(tm, 0) })
+	on(t, r, func() {})
+	on(t, r, func() {
+		if !r.Disarm(tm) || tm.Armed() {
+			t.Error("the spinning timer was not armed")
+		}
+	})
+	if spins == 0 {
+		t.Error("the spinning timer never fired")
+	}
+}
+
+func TestRealFabricTimeIsWallTimeOverTheDilation(t *testing.T) {
+	epoch := time.Now().Add(-time.Hour)
+	r := NewReal(1024, epoch)
+	defer r.Close()
+	on(t, r, func() {
+		least, most := Time(time.Hour/1024), Time(time.Since(epoch)/1024)
+		if now := r.Now(); now < least || now > most {
+			t.Errorf("an hour after the epoch at dilation 1024 the loop says %v, want %v to %v", now, least, most)
+		}
+	})
+}
+
+func TestRealCloseRunsWhatWasPostedAndDropsTheRest(t *testing.T) {
+	r := NewReal(1, time.Now())
+	var ran, late int
+	timer := &Timer{Fire: func() { late++ }}
+	r.Post(func() { r.Arm(timer, r.Now().Add(time.Hour)) })
+	for range 100 {
+		r.Post(func() { ran++ })
+	}
+	r.Close()
+	r.Post(func() { late++ })
+	if ran != 100 || late != 0 {
+		t.Errorf("%d of 100 posts ran before the end, %d callbacks after it", ran, late)
+	}
+	if err := r.Do(context.Background(), func() {}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Do on a closed loop: %v", err)
+	}
+	r.Close()
+}
+
+func TestTimerOfOneLoopIsRefusedByAnother(t *testing.T) {
+	var a, b queue
+	tm := &Timer{Fire: func() {}}
+	a.set(tm, key{at: 1})
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	b.set(tm, key{at: 2})
+}
