@@ -4,6 +4,8 @@ go 1.26.0
 
 require go.uber.org/goleak v1.3.0
 
+require github.com/goccy/go-yaml v1.19.2
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
