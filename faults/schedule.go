@@ -1,0 +1,52 @@
+package faults
+
+import "time"
+
+// Window is a span of fabric time in which a fault is in force, since the workloads started.
+type Window struct {
+	Start time.Duration
+	End   time.Duration // not included
+}
+
+// Length is End − Start.
+func (w Window) Length() time.Duration { return w.End - w.Start }
+
+// Windows are the spans within [0, until) in which the schedule holds, in order and apart
+// from each other. A window that reaches past until is cut there.
+func (s Schedule) Windows(until time.Duration) []Window {
+	if s.Every <= 0 {
+		return cut(nil, s.At, s.For, until)
+	}
+	var out []Window
+	for i, at := 0, s.At; at < until && (s.Count == 0 || i < s.Count); i, at = i+1, at+s.Every {
+		out = cut(out, at, s.For, until)
+	}
+	return out
+}
+
+// Recurs says whether the schedule holds more than once.
+func (s Schedule) Recurs() bool { return s.Every > 0 && s.Count != 1 }
+
+// Downs are the spans of a flapping link's window in which it is down: every Period anew,
+// from the window's start.
+func (s *Spec) Downs(w Window) []Window {
+	if s.Kind != LinkFlap || s.Period <= 0 {
+		return nil
+	}
+	var out []Window
+	for at := w.Start; at < w.End; at += s.Period {
+		out = cut(out, at, s.Down, w.End)
+	}
+	return out
+}
+
+func cut(out []Window, at, length, until time.Duration) []Window {
+	if at >= until {
+		return out
+	}
+	end := until
+	if length > 0 && length < until-at {
+		end = at + length
+	}
+	return append(out, Window{at, end})
+}
