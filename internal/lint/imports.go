@@ -1,0 +1,146 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// room is a folder, with everything below it that has no line of its own, and the rooms that
+// it may import besides itself. Where a room is allowed, so are its own folders without a line.
+type room struct {
+	dir string
+	may []string
+}
+
+// What the rooms of the emulated silicon, the descriptions and the harness stand on.
+var (
+	silicon = []string{"datapath/loop", "datapath/roce", "datapath/dcqcn", "datapath/rnic", "datapath/asic"}
+	plain   = []string{"topo", "faults", "workloads", "workloads/verbs", "datapath/loop", "datapath/roce", "datapath/dcqcn"}
+	below   = append([]string{"testbed/fabric", "testbed/metrics"}, plain...)
+)
+
+// rooms is the import table of docs/architecture.md: change both or neither.
+var rooms = []room{
+	{"topo", nil},
+	{"topo/strict", with("topo")},
+	{"datapath/loop", nil},
+	{"datapath/roce", nil},
+	{"datapath/dcqcn", with("datapath/loop")},
+	{"datapath/rnic", with("workloads/verbs", "datapath/roce", "datapath/dcqcn", "datapath/loop")},
+	{"datapath/asic", with("datapath/roce", "datapath/dcqcn", "datapath/loop")},
+	{"faults", with("topo", "datapath/roce")},
+	{"workloads", with("workloads/verbs", "topo", "datapath/loop")},
+	{"workloads/verbs", with("datapath/loop")},
+	{"workloads/verbs/conformance", with("workloads/verbs", "datapath/loop")},
+	{"workloads/verbs/ibv", with("workloads/verbs", "datapath/loop")},
+
+	{"testbed/metrics", nil},
+	{"testbed/fabric", with("testbed/metrics", "topo", "faults", "workloads/verbs", "datapath/loop")},
+	{"testbed/linux", below},
+	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
+	{"testbed/soft", with("testbed/linux", silicon, below)},
+	{"testbed/sim", with(silicon, below)},
+	{"testbed/guest", with("images", below)},
+	{"testbed/keeper", with("testbed/linux", "testbed/guest", below)},
+	{"testbed/record", with("testbed/metrics", plain)},
+	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
+	{"testbed/report", with("testbed/analysis", "testbed/record", "testbed/metrics", plain)},
+	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
+		"testbed/record", "testbed/analysis", "testbed/report", "topo/strict", below)},
+
+	{"images", with("topo")},
+	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
+		"testbed/record", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", "topo/strict", silicon, below)},
+	{"cmd", with("testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
+		"testbed/analysis", "testbed/report", "images", "topo/strict", below)},
+	{"internal/lint", nil},
+	{"internal/testleak", nil},
+}
+
+// forTests is what any room's tests may import besides what the room may.
+var forTests = []string{"internal/testleak", "topo", "topo/strict", "testbed/metrics"}
+
+// with joins names and lists of names.
+func with(parts ...any) []string {
+	var out []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			out = append(out, p)
+		case []string:
+			out = append(out, p...)
+		}
+	}
+	return out
+}
+
+// roomOf is the table's line for a folder: the longest that it lies in.
+func roomOf(dir string) (room, bool) {
+	var best room
+	found := false
+	for _, r := range rooms {
+		if within(dir, r.dir) && (!found || len(r.dir) > len(best.dir)) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+func checkImports(f *File) []Finding {
+	var out []Finding
+	here, ok := roomOf(f.Dir())
+	if !ok {
+		return []Finding{f.at(f.AST.Package, "imports", "%s is no room: add it to the table in internal/lint/imports.go and to docs/architecture.md", f.Dir())}
+	}
+	for _, i := range f.AST.Imports {
+		dir, ours := strings.CutPrefix(importPath(i), module+"/")
+		if !ours {
+			continue
+		}
+		there, ok := roomOf(dir)
+		if !ok {
+			out = append(out, f.at(i.Pos(), "imports", "%s is no room of the table in internal/lint/imports.go", dir))
+			continue
+		}
+		if there.dir == here.dir || slices.Contains(here.may, there.dir) {
+			continue
+		}
+		if f.IsTest() && slices.Contains(forTests, there.dir) {
+			continue
+		}
+		may := "none of our rooms"
+		if len(here.may) > 0 {
+			may = strings.Join(here.may, ", ")
+		}
+		out = append(out, f.at(i.Pos(), "imports", "%s must not import %s; it may import %s", here.dir, dir, may))
+	}
+	return out
+}
+
+// pure rooms touch no operating system. The provider of libibverbs is one by design.
+var pure = []string{"topo", "faults", "workloads", "datapath"}
+
+// systemFree says whether dir belongs to a room that touches no operating system.
+func systemFree(f *File) bool {
+	return f.In(pure...) && !f.In("workloads/verbs/ibv")
+}
+
+// ofTheSystem are packages through which the operating system is touched.
+var ofTheSystem = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "unsafe", "C", "log/slog",
+	"golang.org/x/sys", "github.com/vishvananda", "github.com/containernetworking", "github.com/cilium/ebpf", "github.com/florianl"}
+
+func checkSystemImports(f *File) []Finding {
+	if !systemFree(f) || f.IsTest() {
+		return nil
+	}
+	var out []Finding
+	for _, i := range f.AST.Imports {
+		p := importPath(i)
+		if slices.ContainsFunc(ofTheSystem, func(s string) bool {
+			return p == s || (strings.Contains(s, ".") && strings.HasPrefix(p, s+"/"))
+		}) {
+			out = append(out, f.at(i.Pos(), "pure", "%s touches no operating system, so it must not import %s: take an interface or a value instead", f.Dir(), p))
+		}
+	}
+	return out
+}
