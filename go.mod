@@ -2,7 +2,10 @@ module github.com/rocebed/rocebed
 
 go 1.26.0
 
-require go.uber.org/goleak v1.3.0
+require (
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
+)
 
 require github.com/goccy/go-yaml v1.19.2
 

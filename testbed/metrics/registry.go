@@ -116,6 +116,27 @@ func (r *Registry) Key(s Sample) string {
 	return b.String()
 }
 
+// ParseKey is Key backwards, without the value. Label values hold no comma and no brace.
+func ParseKey(key string) (Sample, error) {
+	name, rest, labelled := strings.Cut(key, "{")
+	if !labelled {
+		return Sample{Name: name}, nil
+	}
+	rest, ok := strings.CutSuffix(rest, "}")
+	if !ok {
+		return Sample{}, fmt.Errorf("series key %q: no closing brace", key)
+	}
+	s := Sample{Name: name}
+	for pair := range strings.SplitSeq(rest, ",") {
+		_, v, ok := strings.Cut(pair, "=")
+		if !ok {
+			return Sample{}, fmt.Errorf("series key %q: no value in %q", key, pair)
+		}
+		s.Labels = append(s.Labels, v)
+	}
+	return s, nil
+}
+
 // Markdown is the registry as the page that docs/metrics.md holds, one table a source.
 func (r *Registry) Markdown() string {
 	bySource := map[string][]Desc{}
