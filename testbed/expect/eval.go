@@ -2,7 +2,6 @@ package expect
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -10,42 +9,12 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 // Verdict is what became of one expectation.
-type Verdict struct {
-	Expr   string `json:"expr"`
-	Passed bool   `json:"passed"`
-	// Values are the parts of the expression and what they came to, in order of appearance.
-	Values []Value `json:"values,omitempty"`
-	// Err is why the expression has no value (a division by zero, a metric nobody measured).
-	Err string `json:"error,omitempty"`
-}
-
-// Value is a part of an expression and what it came to.
-type Value struct {
-	Expr  string `json:"expr"`
-	Value string `json:"value"`
-}
-
-// String is the verdict in words: the expression, and below it every value it saw.
-func (v Verdict) String() string {
-	var b strings.Builder
-	mark := "✓ "
-	if !v.Passed {
-		mark = "✗ "
-	}
-	b.WriteString(mark + v.Expr)
-	if v.Err != "" {
-		b.WriteString("\n    " + v.Err)
-	}
-	if !v.Passed {
-		for _, x := range v.Values {
-			fmt.Fprintf(&b, "\n    %s = %s", x.Expr, x.Value)
-		}
-	}
-	return b.String()
-}
+type Verdict = record.Expectation
 
 // Text is the expression as it was written.
 func (p *Program) Text() string { return p.text }
@@ -71,8 +40,8 @@ func (p *Program) Eval(v Values) Verdict {
 
 // seen lists the outermost parts whose values decide: selections, and calls of functions
 // that aren't operators. Literals say nothing that the expression doesn't.
-func (p *Program) seen(state interpreter.EvalState) []Value {
-	var out []Value
+func (p *Program) seen(state interpreter.EvalState) []record.Value {
+	var out []record.Value
 	had := map[string]bool{}
 	var visit func(x ast.Expr)
 	visit = func(x ast.Expr) {
@@ -111,7 +80,7 @@ func (p *Program) seen(state interpreter.EvalState) []Value {
 			return
 		}
 		had[text] = true
-		out = append(out, Value{Expr: text, Value: show(val)})
+		out = append(out, record.Value{Expr: text, Value: show(val)})
 	}
 	visit(p.ast.NativeRep().Expr())
 	return out

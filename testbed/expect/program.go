@@ -3,6 +3,7 @@ package expect
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // Problem is what is wrong with an expression. Line and Column are in the expression and
@@ -71,14 +73,14 @@ var (
 // suggestFor finds the name that a type error's text probably meant.
 func (e *Env) suggestFor(message string) string {
 	if m := undefinedField.FindStringSubmatch(message); m != nil {
-		return Nearest(m[1], fieldNames())
+		return strict.Nearest(m[1], fieldNames())
 	}
 	if m := undeclared.FindStringSubmatch(message); m != nil {
 		names := []string{"workloads", "faults", "rate", "bytesize", "share", "duration"}
 		for n := range metricFunctions {
 			names = append(names, n)
 		}
-		return Nearest(m[1], names)
+		return strict.Nearest(m[1], names)
 	}
 	return ""
 }
@@ -108,8 +110,8 @@ func (e *Env) checkNames(checked *cel.Ast) []Problem {
 			} else if args[0].AsIdent() != "workloads" {
 				return
 			}
-			if ok && !contains(known, name) {
-				add(args[1], Nearest(name, known), "there is no %s %q in this scenario", strings.TrimSuffix(args[0].AsIdent(), "s"), name)
+			if ok && !slices.Contains(known, name) {
+				add(args[1], strict.Nearest(name, known), "there is no %s %q in this scenario", strings.TrimSuffix(args[0].AsIdent(), "s"), name)
 			}
 			return
 		}
@@ -152,7 +154,7 @@ func (e *Env) checkMetricCall(call ast.CallExpr, add func(ast.Expr, string, stri
 	}
 	desc, ok := e.names.Metrics.Lookup(name)
 	if !ok {
-		add(args[0], Nearest(name, e.names.Metrics.Names()), "there is no metric %q (docs/metrics.md lists them)", name)
+		add(args[0], strict.Nearest(name, e.names.Metrics.Names()), "there is no metric %q (docs/metrics.md lists them)", name)
 		return
 	}
 	if desc.Kind == metrics.Gauge && call.FunctionName() == "delta" {
@@ -167,13 +169,13 @@ func (e *Env) checkMetricCall(call ast.CallExpr, add func(ast.Expr, string, stri
 		if !ok {
 			continue
 		}
-		if !contains(desc.Labels, label) {
-			add(m.Key(), Nearest(label, desc.Labels), "%s has no label %q, only %s", name, label, strings.Join(desc.Labels, ", "))
+		if !slices.Contains(desc.Labels, label) {
+			add(m.Key(), strict.Nearest(label, desc.Labels), "%s has no label %q, only %s", name, label, strings.Join(desc.Labels, ", "))
 			continue
 		}
 		known, noun := map[string][]string{"node": e.names.Nodes, "workload": e.names.Workloads, "fault": e.names.Faults}[label], label
-		if value, ok := literal(m.Value()); ok && known != nil && !strings.ContainsAny(value, `*?[\`) && !contains(known, value) {
-			add(m.Value(), Nearest(value, known), "there is no %s %q in this scenario", noun, value)
+		if value, ok := literal(m.Value()); ok && known != nil && !strings.ContainsAny(value, `*?[\`) && !slices.Contains(known, value) {
+			add(m.Value(), strict.Nearest(value, known), "there is no %s %q in this scenario", noun, value)
 		}
 	}
 }

@@ -1,0 +1,138 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The verdicts of a run.
+const (
+	Pass = "pass"
+	Fail = "fail"
+)
+
+// Summary is what a run comes to: the object that `run --json` prints, and what reports are
+// made of. Rates are payload bits per second of fabric time, durations nanoseconds of it.
+type Summary struct {
+	Name     string `json:"name"`
+	Verdict  string `json:"verdict"` // pass or fail
+	Backend  string `json:"backend"`
+	Guest    bool   `json:"guest"`
+	Seed     uint64 `json:"seed"`
+	Dilation uint32 `json:"dilation"`
+	Record   string `json:"record"` // path of the record
+	Hash     string `json:"hash"`   // of its data/
+
+	Workloads    []Workload    `json:"workloads"`
+	Faults       []Fault       `json:"faults"`
+	Expectations []Expectation `json:"expectations"`
+	Counters     []Counter     `json:"counters"`
+
+	// Problems are why the run failed apart from expectations: a workload that lost data, a
+	// fault that hit nothing or would not heal, a machine that did not keep up.
+	Problems []string `json:"problems"`
+	Warnings []string `json:"warnings"`
+
+	Wall time.Duration `json:"wall_ns"` // of the whole run, wall time
+}
+
+// Workload is a workload's result.
+type Workload struct {
+	Name          string        `json:"name"`
+	Kind          string        `json:"kind"`
+	Passed        bool          `json:"passed"`
+	Bytes         int64         `json:"bytes"` // payload bytes of completed work requests
+	GoodputBps    int64         `json:"goodput_bps"`
+	VerifiedBytes int64         `json:"verified_bytes"`
+	WrongBytes    int64         `json:"wrong_bytes"`
+	Messages      int64         `json:"messages"`
+	Errors        int64         `json:"errors"` // work requests that completed with an error
+	Retries       int64         `json:"retries"`
+	Duration      time.Duration `json:"duration_ns"`
+	Latency       Latency       `json:"latency"`
+	Statuses      []string      `json:"statuses"`
+	Problems      []string      `json:"problems"`
+	Flows         []Flow        `json:"flows,omitempty"`
+}
+
+// Latency are percentiles of messages, from post to completion.
+type Latency struct {
+	Count int64         `json:"count"`
+	Min   time.Duration `json:"min_ns"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P90   time.Duration `json:"p90_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	P999  time.Duration `json:"p999_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
+
+// Flow is one source and destination of a workload.
+type Flow struct {
+	Src           string        `json:"src"`
+	Dst           string        `json:"dst"`
+	Bytes         int64         `json:"bytes"`
+	VerifiedBytes int64         `json:"verified_bytes"`
+	GoodputBps    int64         `json:"goodput_bps"`
+	Messages      int64         `json:"messages"`
+	Errors        int64         `json:"errors"`
+	Duration      time.Duration `json:"duration_ns"`
+}
+
+// Fault is what became of a planned fault.
+type Fault struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	At       []string `json:"at"`
+	Hits     int64    `json:"hits"`    // packets (or events) that it touched, over all strikes
+	Strikes  int      `json:"strikes"` // times that its schedule put it in force
+	Verified bool     `json:"verified"`
+	Healed   bool     `json:"healed"` // undone and nothing of it left, every time
+	MayMiss  bool     `json:"may_miss,omitempty"`
+	Problems []string `json:"problems"`
+}
+
+// Counter is a metric's growth over the run, summed over its series.
+type Counter struct {
+	Name  string  `json:"name"`
+	Total float64 `json:"total"`
+	// Top is the series that grew most.
+	Top      string  `json:"top,omitempty"`
+	TopTotal float64 `json:"top_total,omitempty"`
+}
+
+// Expectation is what became of one expectation.
+type Expectation struct {
+	Expr   string `json:"expr"`
+	Passed bool   `json:"passed"`
+	// Values are the parts of the expression and what they came to, in order of appearance.
+	Values []Value `json:"values,omitempty"`
+	// Err is why the expression has no value: a division by zero, a metric nobody measured.
+	Err string `json:"error,omitempty"`
+}
+
+// Value is a part of an expression and what it came to.
+type Value struct {
+	Expr  string `json:"expr"`
+	Value string `json:"value"`
+}
+
+// String is the expectation with its mark; below a failed one stands every value it saw.
+func (x Expectation) String() string {
+	var b strings.Builder
+	mark := "✓ "
+	if !x.Passed {
+		mark = "✗ "
+	}
+	b.WriteString(mark + x.Expr)
+	if x.Err != "" {
+		b.WriteString("\n    " + x.Err)
+	}
+	if !x.Passed {
+		for _, v := range x.Values {
+			fmt.Fprintf(&b, "\n    %s = %s", v.Expr, v.Value)
+		}
+	}
+	return b.String()
+}
