@@ -35,7 +35,7 @@ var rooms = []room{
 	{"workloads/verbs/ibv", with("workloads/verbs", "datapath/loop")},
 
 	{"testbed/metrics", nil},
-	{"testbed/fabric", with("testbed/metrics", "topo", "faults", "workloads/verbs", "datapath/loop")},
+	{"testbed/fabric", with("testbed/metrics", "topo", "topo/strict", "faults", "workloads/verbs", "datapath/loop")},
 	{"testbed/linux", below},
 	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
 	{"testbed/soft", with("testbed/linux", silicon, below)},
@@ -43,10 +43,11 @@ var rooms = []room{
 	{"testbed/guest", with("images", below)},
 	{"testbed/keeper", with("testbed/linux", "testbed/guest", below)},
 	{"testbed/record", with("testbed/metrics", plain)},
+	{"testbed/expect", with("testbed/record", "testbed/metrics", "topo/strict", "topo")},
 	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
 	{"testbed/report", with("testbed/analysis", "testbed/record", "testbed/metrics", plain)},
 	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
-		"testbed/record", "testbed/analysis", "testbed/report", "topo/strict", below)},
+		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/report", "topo/strict", below)},
 
 	{"images", with("topo")},
 	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
