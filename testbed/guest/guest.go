@@ -1,0 +1,114 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Guest is a running microVM. Its methods may be called from many goroutines at once.
+type Guest struct {
+	// Report says how it came up.
+	Report Report
+
+	conn    ssh.Conn
+	vm      *machine
+	failing chan struct{} // closed when failure is set
+	once    sync.Once
+	failure error
+	stop    context.CancelFunc // ends the watchers
+	watched sync.WaitGroup
+}
+
+// Done is closed when the guest has ended, whatever the cause; Err then says which.
+func (g *Guest) Done() <-chan struct{} { return g.failing }
+
+// Err is nil while the guest lives, then a *Failure, or ErrClosed after Close.
+func (g *Guest) Err() error {
+	select {
+	case <-g.failing:
+		return g.failure
+	default:
+		return nil
+	}
+}
+
+// Console returns up to n of the last lines that the guest's kernel printed.
+func (g *Guest) Console(n int) []string { return g.vm.console.lines(n) }
+
+// PID is the process id of the guest's VMM on the machine.
+func (g *Guest) PID() int { return g.vm.pid }
+
+// Close ends the guest: at once, since nothing in it is worth keeping. What still runs
+// in it ends with ErrClosed. It returns when no process of it is left.
+func (g *Guest) Close() error {
+	g.end(ErrClosed)
+	g.watched.Wait()
+	return nil
+}
+
+// end settles why the guest ended, the first time, and ends what is left of it.
+func (g *Guest) end(why error) {
+	g.once.Do(func() {
+		g.failure = why
+		close(g.failing)
+		g.stop()
+		g.conn.Close()
+		g.vm.kill()
+	})
+	<-g.vm.exited
+}
+
+// reason is why a call on the guest broke off. The connection may break a moment before
+// QEMU's end says why, so it waits for that a little.
+func (g *Guest) reason() error {
+	select {
+	case <-g.failing:
+		return g.failure
+	case <-time.After(3 * time.Second):
+		return fmt.Errorf("%w: its connection broke", ErrDied)
+	}
+}
+
+// watch ends the guest when QEMU ends, and when the guest stops answering.
+func (g *Guest) watch(ctx context.Context, hangAfter time.Duration) {
+	g.watched.Add(2)
+	go func() {
+		defer g.watched.Done()
+		<-g.vm.exited
+		g.end(g.vm.failure())
+	}()
+	go func() {
+		defer g.watched.Done()
+		for {
+			answered := make(chan error, 1)
+			go func() { answered <- ask(g.conn, reqAlive, nil) }()
+			select {
+			case err := <-answered:
+				if err != nil {
+					// The connection is gone; QEMU's end, if it comes, says why.
+					select {
+					case <-g.vm.exited:
+					case <-ctx.Done():
+					case <-time.After(3 * time.Second):
+						g.end(g.vm.fail(ErrDied, "its connection broke: "+err.Error()))
+					}
+					return
+				}
+			case <-time.After(hangAfter):
+				g.end(g.vm.fail(ErrHung, fmt.Sprintf("no answer for %v, so it was killed", hangAfter)))
+				return
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(hangAfter / 4):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}

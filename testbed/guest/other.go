@@ -1,0 +1,41 @@
+//go:build !linux
+
+package guest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+)
+
+// machine stands for the QEMU process, which needs Linux.
+type machine struct {
+	pid     int
+	port    net.Conn
+	console *console
+	exited  chan struct{}
+}
+
+func (m *machine) kill() {}
+
+func (m *machine) failure() *Failure { return &Failure{Kind: ErrDied} }
+
+func (m *machine) fail(kind error, detail string) *Failure {
+	return &Failure{Kind: kind, Detail: detail}
+}
+
+// Boot boots a guest; here it can't.
+func Boot(context.Context, Config) (*Guest, error) {
+	return nil, unavailable("it needs Linux, this is %s", runtime.GOOS)
+}
+
+// Init is for Linux guests.
+func Init() {
+	fmt.Fprintln(os.Stderr, "guest-init is for process 1 of a rocebed guest")
+	os.Exit(2)
+}
+
+// InitIfAsked does nothing here.
+func InitIfAsked() {}
