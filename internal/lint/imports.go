@@ -15,7 +15,7 @@ type room struct {
 // What the rooms of the emulated silicon, the descriptions and the harness stand on.
 var (
 	silicon = []string{"datapath/loop", "datapath/roce", "datapath/dcqcn", "datapath/rnic", "datapath/asic"}
-	plain   = []string{"topo", "faults", "workloads", "workloads/verbs", "datapath/loop", "datapath/roce", "datapath/dcqcn"}
+	plain   = []string{"topo", "topo/strict", "faults", "workloads", "workloads/verbs", "datapath/loop", "datapath/roce", "datapath/dcqcn"}
 	below   = append([]string{"testbed/fabric", "testbed/metrics"}, plain...)
 )
 
@@ -28,8 +28,8 @@ var rooms = []room{
 	{"datapath/dcqcn", with("datapath/loop")},
 	{"datapath/rnic", with("workloads/verbs", "datapath/roce", "datapath/dcqcn", "datapath/loop")},
 	{"datapath/asic", with("datapath/roce", "datapath/dcqcn", "datapath/loop")},
-	{"faults", with("topo", "datapath/roce")},
-	{"workloads", with("workloads/verbs", "topo", "datapath/loop")},
+	{"faults", with("topo", "topo/strict", "datapath/roce")},
+	{"workloads", with("workloads/verbs", "topo", "topo/strict", "datapath/loop")},
 	{"workloads/verbs", with("datapath/loop")},
 	{"workloads/verbs/conformance", with("workloads/verbs", "datapath/loop")},
 	{"workloads/verbs/ibv", with("workloads/verbs", "datapath/loop")},
@@ -47,19 +47,25 @@ var rooms = []room{
 	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
 	{"testbed/report", with("testbed/analysis", "testbed/record", "testbed/metrics", plain)},
 	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
+<<<<<<< HEAD
 		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/report", "topo/strict", below)},
+=======
+		"testbed/record", "testbed/analysis", "testbed/report", below)},
+>>>>>>> 11f3f57 (Say what a test needs, compare the machine before and after a run, install what is missing)
 
 	{"images", with("topo")},
 	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
-		"testbed/record", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", "topo/strict", silicon, below)},
+		"testbed/record", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", silicon, below)},
 	{"cmd", with("testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
-		"testbed/analysis", "testbed/report", "images", "topo/strict", below)},
+		"testbed/analysis", "testbed/report", "images", below)},
 	{"internal/lint", nil},
 	{"internal/testleak", nil},
+	{"internal/testneed", nil},
+	{"internal/leftover", with("internal/testleak")},
 }
 
 // forTests is what any room's tests may import besides what the room may.
-var forTests = []string{"internal/testleak", "topo", "topo/strict", "testbed/metrics"}
+var forTests = []string{"internal/testleak", "internal/testneed", "topo", "topo/strict", "testbed/metrics"}
 
 // with joins names and lists of names.
 func with(parts ...any) []string {

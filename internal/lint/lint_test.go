@@ -46,7 +46,7 @@ func TestEachRuleFindsAPlantedFaultAndPassesItsCure(t *testing.T) {
 		{"an import that the table forbids", "workloads/x.go",
 			pkg("workloads", "import _ \"github.com/rocebed/rocebed/testbed/linux\"\n"),
 			pkg("workloads", "import _ \"github.com/rocebed/rocebed/topo\"\n"),
-			"workloads/x.go:4:8: workloads must not import testbed/linux; it may import workloads/verbs, topo, datapath/loop (imports)"},
+			"workloads/x.go:4:8: workloads must not import testbed/linux; it may import workloads/verbs, topo, topo/strict, datapath/loop (imports)"},
 		{"a folder that is no room", "attic/x.go",
 			pkg("attic", "var X int\n"), pkg("attic", "var X int\n"),
 			"attic is no room"},

@@ -58,7 +58,7 @@ func (s system) leaks(now system) []string {
 		}
 	}
 	for point, v := range now.mounts {
-		if strings.HasPrefix(point, netnsDir+"/") || bytes.Contains(held, []byte(point)) {
+		if point == netnsDir || strings.HasPrefix(point, netnsDir+"/") || bytes.Contains(held, []byte(point)) {
 			continue // counted by its name above, or another testbed's
 		}
 		if _, ok := s.mounts[point]; !ok {
@@ -131,15 +131,13 @@ func namedNamespaces(dir string) map[string]string {
 	return out
 }
 
-// threadNamespaces is the threads of this process that are not in its main thread's network
-// namespace: a thread that was switched and handed back to the scheduler poisons what runs
-// on it next.
+// home is the network namespace that the process started in.
+var home, _ = os.Readlink("/proc/self/ns/net")
+
+// threadNamespaces is the threads of this process that are not in the namespace it started
+// in: a thread that was switched and handed back to the scheduler poisons what runs on it next.
 func threadNamespaces() map[string]string {
 	out := map[string]string{}
-	home, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		return out
-	}
 	tasks, _ := os.ReadDir("/proc/self/task")
 	for _, t := range tasks {
 		if ns, err := os.Readlink("/proc/self/task/" + t.Name() + "/ns/net"); err == nil && ns != home {
@@ -152,20 +150,27 @@ func threadNamespaces() map[string]string {
 // heldByOthers is all that the state folders of testbeds say whose lock is held by a living
 // process other than pid.
 func heldByOthers(dir string, pid int) []byte {
+	all, _ := heldBy(dir, func(p int) bool { return p != pid })
+	return all
+}
+
+// heldBy is all that the state folders say, and the names of the testbeds, whose lock is held
+// by a living process that counts.
+func heldBy(dir string, counts func(pid int) bool) (all []byte, names []string) {
 	holders := lockHolders()
-	var all []byte
 	beds, _ := filepath.Glob(filepath.Join(dir, "*"))
 	for _, bed := range beds {
 		files, _ := filepath.Glob(filepath.Join(bed, "*"))
 		held := false
 		for _, f := range append(files, bed) {
-			if p, ok := holders[inode(f)]; ok && p != pid {
+			if p, ok := holders[inode(f)]; ok && counts(p) {
 				held = true
 			}
 		}
 		if !held {
 			continue
 		}
+		names = append(names, filepath.Base(bed))
 		for _, f := range files {
 			if st, err := os.Stat(f); err != nil || !st.Mode().IsRegular() {
 				continue
@@ -174,7 +179,7 @@ func heldByOthers(dir string, pid int) []byte {
 			all = append(append(all, b...), '\n')
 		}
 	}
-	return all
+	return all, names
 }
 
 // lockHolders reads /proc/locks: inode → pid of the holder.

@@ -11,6 +11,10 @@ import (
 	"testing"
 )
 
+// The main thread never ends, so no test may get it to switch its namespace: it stays with
+// the main goroutine.
+func init() { runtime.LockOSThread() }
+
 func TestAnOpenDescriptorIsLeaked(t *testing.T) {
 	s := take()
 	f, err := os.Open("/dev/null")

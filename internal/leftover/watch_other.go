@@ -1,0 +1,5 @@
+//go:build !linux
+
+package main
+
+func watch(string) func() []string { return func() []string { return nil } }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package testneed
+
+func rxe() string { return "not Linux" }
