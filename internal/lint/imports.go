@@ -47,11 +47,7 @@ var rooms = []room{
 	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
 	{"testbed/report", with("testbed/analysis", "testbed/record", "testbed/metrics", plain)},
 	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
-<<<<<<< HEAD
-		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/report", "topo/strict", below)},
-=======
-		"testbed/record", "testbed/analysis", "testbed/report", below)},
->>>>>>> 11f3f57 (Say what a test needs, compare the machine before and after a run, install what is missing)
+		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/report", below)},
 
 	{"images", with("topo")},
 	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
