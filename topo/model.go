@@ -76,7 +76,8 @@ type Route struct {
 	NextHops []NextHop
 }
 
-// NextHop is a neighbour's address and the port that leads to it.
+// NextHop is a neighbour's address and the port that leads to it. Without an address the
+// destination is on the link itself.
 type NextHop struct {
 	Via  netip.Addr
 	Port string
