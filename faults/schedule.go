@@ -1,12 +1,18 @@
 package faults
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Window is a span of fabric time in which a fault is in force, since the workloads started.
 type Window struct {
 	Start time.Duration
 	End   time.Duration // not included
 }
+
+// Forever is the end of a window that the end of the run closes.
+const Forever = time.Duration(math.MaxInt64)
 
 // Length is End − Start.
 func (w Window) Length() time.Duration { return w.End - w.Start }
@@ -22,6 +28,19 @@ func (s Schedule) Windows(until time.Duration) []Window {
 		out = cut(out, at, s.For, until)
 	}
 	return out
+}
+
+// Nth is the i-th window, from 0, of a schedule whose end isn't known yet. The End of a window
+// that lasts until the end of the run is Forever. It is false when there is no such window.
+func (s Schedule) Nth(i int) (Window, bool) {
+	if i < 0 || i > 0 && s.Every <= 0 || s.Every > 0 && s.Count > 0 && i >= s.Count {
+		return Window{}, false
+	}
+	w := Window{Start: s.At + time.Duration(i)*s.Every, End: Forever}
+	if s.For > 0 {
+		w.End = w.Start + s.For
+	}
+	return w, true
 }
 
 // Recurs says whether the schedule holds more than once.

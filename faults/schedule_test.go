@@ -80,3 +80,23 @@ func TestAFlappingLinkIsDownAtTheStartOfEachPeriod(t *testing.T) {
 		t.Errorf("down in %v, want %v", got, want)
 	}
 }
+
+func TestTheNthWindowIsTheOneThatWindowsLists(t *testing.T) {
+	for _, s := range []Schedule{{}, {At: 5}, {At: 5, For: 3}, {At: 1, For: 2, Every: 10}, {At: 1, For: 2, Every: 10, Count: 3}} {
+		const until = 1000
+		all := s.Windows(until)
+		for i := 0; ; i++ {
+			w, ok := s.Nth(i)
+			if !ok || w.Start >= until {
+				if i != len(all) {
+					t.Errorf("%+v: Nth ends after %d windows, Windows after %d", s, i, len(all))
+				}
+				break
+			}
+			w.End = min(w.End, until)
+			if w != all[i] {
+				t.Errorf("%+v: window %d is %v, Windows says %v", s, i, w, all[i])
+			}
+		}
+	}
+}
