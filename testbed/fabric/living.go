@@ -1,0 +1,41 @@
+package fabric
+
+import (
+	"context"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Fabric is a topology brought to life, whatever made it. Its methods may be called from any
+// goroutine.
+type Fabric interface {
+	Topology() *topo.Topology
+	Plan() *topo.Plan
+
+	// Dilation and Epoch define the fabric's time: every host's loop has them.
+	Dilation() loop.Dilation
+	Epoch() time.Time
+
+	// Hosts are the hosts in the topology's order; Host is nil when there is none of the name.
+	Hosts() []Host
+	Host(name string) Host
+
+	Injector() Injector
+
+	// Collect reads every metric of the fabric once. Samples of what could be read come even
+	// with an error.
+	Collect(ctx context.Context) ([]metrics.Sample, error)
+
+	// KeepUp says whether the machine has kept up since the fabric was built: nil, or what was
+	// late, by how much, and what was allowed.
+	KeepUp() error
+
+	// Warnings are what was rounded or could not be had exactly, each once, in order.
+	Warnings() []string
+
+	// Close takes everything down. It may be called again after an error.
+	Close(ctx context.Context) error
+}
