@@ -43,7 +43,10 @@ type QPInit struct {
 // QPAttr are a queue pair's attributes. All times are fabric time.
 type QPAttr struct {
 	State           QPState
-	PathMTU         int // bytes: 256, 512, 1024, 2048 or 4096
+	CurState        QPState
+	SQDAsyncNotify  bool
+	SQDraining      bool // Query only: in SQD, and send work is still under way
+	PathMTU         int  // bytes: 256, 512, 1024, 2048 or 4096
 	QKey            uint32
 	RQPSN           uint32 // 24 bits: the first PSN expected
 	SQPSN           uint32 // 24 bits: the first PSN sent
@@ -54,7 +57,7 @@ type QPAttr struct {
 	MaxDestRDAtomic int   // READs and atomics outstanding as responder
 	MinRNRTimer     uint8 // 0…31, index into RNRDelay
 	Timeout         uint8 // 0…31: local ACK timeout 4.096 µs × 2^n, 0 = none
-	RetryCnt        uint8 // 0…7
+	RetryCnt        uint8 // 0…7: retries after a timeout or a NAK; rxe takes 7 as for ever
 	RNRRetry        uint8 // 0…7, 7 = for ever
 }
 
@@ -77,9 +80,12 @@ const (
 	MaskSQPSN
 	MaskMaxDestRDAtomic
 	MaskDestQPN
+	MaskCurState       // Modify checks that the QP is in CurState
+	MaskSQDAsyncNotify // make the event SQ_DRAINED when the send queue has drained in SQD
 )
 
-// GID is a RoCEv2 GID: an IPv6 address, or an IPv4-mapped one.
+// GID is a RoCEv2 GID: an IPv6 address, or an IPv4 one as mapped into IPv6. Providers report
+// the mapped form and take both; compare after Unmap.
 type GID = netip.Addr
 
 // AHAttr says where packets go and how they are marked.
@@ -107,6 +113,7 @@ const (
 	RemoteRead
 	RemoteAtomic
 	MWBind
+	ZeroBased // addresses in the region or window count from zero
 )
 
 // MWType is a memory window's type.
@@ -133,7 +140,9 @@ type DeviceAttr struct {
 	MaxSRQ, MaxSRQWR, MaxSRQSGE                         int
 	MaxQPRDAtomic, MaxQPInitRDAtomic                    int
 	MaxMW, MaxAH                                        int
+	MWType1, MWType2                                    bool
 	Atomics                                             bool
+	VendorID                                            uint32 // rxe: 0xffffff
 	FirmwareVersion                                     string
 }
 

@@ -5,6 +5,9 @@
 // Calls that may block in a real provider (open, register, create, modify, query, destroy)
 // complete by callback; posting and polling don't block. Providers: ibv (libibverbs) and
 // the software RNIC. What any provider must do is pinned by the conformance suite.
+//
+// An object is dead from the moment its Destroy (Dereg, Dealloc) is called: posting to it
+// fails, polling it finds nothing. When the call fails it is alive again.
 package verbs
 
 import "github.com/rocebed/rocebed/datapath/loop"
@@ -28,6 +31,7 @@ type Device interface {
 	// OnAsync sets the handler of asynchronous events (QP fatal, SRQ limit reached, port down…).
 	OnAsync(func(AsyncEvent))
 	// Close destroys what is left of the device's objects, youngest first, then closes it.
+	// Memory that was not freed is freed: nothing may touch its Bytes after that.
 	Close(done func(error))
 }
 
@@ -35,6 +39,7 @@ type Device interface {
 type Memory interface {
 	Addr() uint64 // virtual address, as used in SGEs and as a remote address
 	Len() int     // bytes
+	// Bytes is the memory itself; the device writes to it behind Go's back. It is invalid after Free.
 	Bytes() []byte
 	Kind() MemoryKind
 	Free() error
@@ -83,7 +88,8 @@ type QP interface {
 	State() QPState
 	Modify(attr QPAttr, mask QPAttrMask, done func(error))
 	Query(done func(QPAttr, error))
-	// PostSend posts in order. On an error, *PostError says how many were taken.
+	// PostSend posts in order. On an error, *PostError says how many were taken. The slices
+	// may be used again when it returns.
 	PostSend(wrs ...SendWR) error
 	PostRecv(wrs ...RecvWR) error
 	Destroy(done func(error))
