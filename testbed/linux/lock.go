@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,7 @@ func lock(testbed string) (*os.File, error) {
 		return nil, fmt.Errorf("testbed %s: making network namespaces needs root: %w", testbed, unix.EPERM)
 	}
 	dir := StateDir(testbed)
+	deadline := time.Now().Add(2 * time.Second)
 	for {
 		if err := os.MkdirAll(StateRoot, 0o700); err != nil {
 			return nil, fmt.Errorf("testbed %s: %w", testbed, err)
@@ -56,8 +58,12 @@ func lock(testbed string) (*os.File, error) {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
 			if errors.Is(err, unix.EWOULDBLOCK) {
-				pid, _ := holder(testbed)
-				return nil, &HeldError{Testbed: testbed, PID: pid}
+				pid, alive := holder(testbed)
+				if alive || time.Now().After(deadline) {
+					return nil, &HeldError{Testbed: testbed, PID: pid}
+				}
+				time.Sleep(time.Millisecond) // it has the lock and not said so yet, or is on its way out
+				continue
 			}
 			return nil, fmt.Errorf("testbed %s: lock: %w", testbed, err)
 		}
@@ -90,7 +96,15 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// holder is the process that took a testbed's lock last, if that very process still lives.
+// unlock gives the lock up. The file says so first, so that nobody takes this process, which may
+// live on, for the holder.
+func unlock(f *os.File) {
+	_ = f.Truncate(0)
+	f.Close()
+}
+
+// holder is the process that has a testbed's lock, as the lock's file tells; its start time is
+// written there too, so that a number that was given out again is told apart.
 func holder(testbed string) (pid int, alive bool) {
 	b, err := os.ReadFile(filepath.Join(StateDir(testbed), "lock"))
 	if err != nil {
@@ -102,6 +116,9 @@ func holder(testbed string) (pid int, alive bool) {
 	}
 	return pid, start != 0 && startTime(pid) == start
 }
+
+// Living is the process that holds a testbed; false: none does.
+func Living(testbed string) (pid int, ok bool) { return holder(testbed) }
 
 // startTime is when a process began, in clock ticks since boot (field 22 of /proc/PID/stat); with
 // its number it tells a process from every other of this boot. It is 0 for one that is gone.

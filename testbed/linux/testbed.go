@@ -185,5 +185,5 @@ func (t *Testbed) letGo() {
 	if t.netns != nil {
 		t.netns.Close()
 	}
-	t.lock.Close()
+	unlock(t.lock)
 }

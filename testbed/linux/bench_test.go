@@ -1,0 +1,129 @@
+//go:build linux
+
+package linux
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// BenchmarkBringUp compares a testbed of 76 namespaces and 96 links with a bare netlink loop
+// that makes the same namespaces and veths and nothing else: no addresses, routes, settings,
+// journal or offloads. Each round does both, so that both see the same machine; the medians
+// count. The project's bound is a factor of 2 for bringing up, and as much again for taking
+// down (which the bare loop doesn't do; it is compared with the loop's bringing up).
+//
+//	go test -run '^$' -bench BringUp -benchtime 10x ./testbed/linux
+func BenchmarkBringUp(b *testing.B) {
+	testneed.Root(b)
+	p := spineLeaf(b, 4, 8, 8)
+	if n, l := len(p.Topology.Nodes), len(p.Topology.Links); n != 76 || l != 96 {
+		b.Fatalf("the fabric has %d nodes and %d links", n, l)
+	}
+	var bare, up, down []time.Duration
+	for i := range b.N {
+		bare = append(bare, bareLoop(b, p))
+		u, d := upAndDown(b, p, i)
+		up, down = append(up, u), append(down, d)
+	}
+	m := median(bare)
+	b.ReportMetric(m.Seconds()*1e3, "bare-ms")
+	b.ReportMetric(median(up).Seconds()*1e3, "up-ms")
+	b.ReportMetric(median(down).Seconds()*1e3, "down-ms")
+	b.ReportMetric(median(up).Seconds()/m.Seconds(), "up/bare")
+	b.ReportMetric(median(down).Seconds()/m.Seconds(), "down/bare")
+	b.ReportMetric(0, "ns/op")
+}
+
+func upAndDown(b *testing.B, p *topo.Plan, round int) (up, down time.Duration) {
+	quiesce(b)
+	start := time.Now()
+	bed, err := Acquire(context.Background(), testName(fmt.Sprintf("bench%d", round)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err = bed.Wire(context.Background(), p, WireOptions{}); err != nil {
+		_ = bed.Close(context.Background())
+		b.Fatal(err)
+	}
+	up = time.Since(start)
+	start = time.Now()
+	if err := bed.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return up, time.Since(start)
+}
+
+// bareLoop is what one writes first: named namespaces, then veths between them, one request at
+// a time. What it made is removed afterwards, uncounted.
+func bareLoop(b *testing.B, p *topo.Plan) time.Duration {
+	quiesce(b)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer home.Close()
+	name := func(node string) string { return testName("bare-" + node) }
+	spaces := map[string]netns.NsHandle{}
+	defer func() {
+		_ = netns.Set(home)
+		for node, h := range spaces {
+			h.Close()
+			_ = netns.DeleteNamed(name(node))
+		}
+		_ = unix.Unmount(netnsDir, 0)
+	}()
+
+	start := time.Now()
+	for _, n := range p.Topology.Nodes {
+		if spaces[n.Name], err = netns.NewNamed(name(n.Name)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := netns.Set(home); err != nil {
+		b.Fatal(err)
+	}
+	for _, l := range p.Topology.Links {
+		h, err := netlink.NewHandleAt(spaces[l.A.Node], unix.NETLINK_ROUTE)
+		if err != nil {
+			b.Fatal(err)
+		}
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = l.A.Port
+		err = h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: l.B.Port, PeerNamespace: netlink.NsFd(spaces[l.B.Node])})
+		h.Close()
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return time.Since(start)
+}
+
+// quiesce waits until the kernel has taken back the last round's namespaces, which it does in
+// the background: making one shows it, because that waits for the same lock.
+func quiesce(b *testing.B) {
+	<-time.After(300 * time.Millisecond)
+	b.Helper()
+}
+
+func median(ds []time.Duration) time.Duration {
+	s := append([]time.Duration(nil), ds...)
+	for i := range s {
+		for j := i; j > 0 && s[j] < s[j-1]; j-- {
+			s[j], s[j-1] = s[j-1], s[j]
+		}
+	}
+	return s[len(s)/2]
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package linux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CleanOptions say what to clean. The zero value takes every testbed whose keeper is dead.
+type CleanOptions struct {
+	Names []string // only these testbeds; nil: all
+	All   bool     // living testbeds too: their keepers are asked to end, then made to
+	// Wait is how long a living keeper has to take its testbed down itself; default 30 s.
+	Wait time.Duration
+	Log  *slog.Logger
+}
+
+// Cleaned is what Clean did with a testbed.
+type Cleaned struct {
+	Testbed string
+	Living  int  // the process that holds it, when it was left alone
+	Removed int  // things that a dead holder had left
+	Ended   bool // a living keeper was ended
+}
+
+// Testbeds lists the testbeds that have state on this machine, living or dead, by name.
+func Testbeds() ([]string, error) {
+	dirs, err := os.ReadDir(StateRoot)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, d := range dirs {
+		if d.IsDir() && CheckName(d.Name()) == nil {
+			names = append(names, d.Name())
+		}
+	}
+	return names, nil
+}
+
+// Clean removes what dead holders of testbeds left on this machine, and nothing else. What can't
+// be removed is reported and doesn't keep it from the rest.
+func Clean(ctx context.Context, opt CleanOptions) ([]Cleaned, error) {
+	names, err := Testbeds()
+	if err != nil {
+		return nil, err
+	}
+	var done []Cleaned
+	var errs []error
+	for _, name := range names {
+		if opt.Names != nil && !slices.Contains(opt.Names, name) {
+			continue
+		}
+		c, err := cleanOne(ctx, name, opt)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		done = append(done, c)
+	}
+	restoreNetnsDir()
+	return done, errors.Join(errs...)
+}
+
+func cleanOne(ctx context.Context, name string, opt CleanOptions) (Cleaned, error) {
+	c := Cleaned{Testbed: name}
+	entries, _, _ := readJournal(StateDir(name))
+	t, err := Acquire(ctx, name)
+	var held *HeldError
+	if errors.As(err, &held) {
+		if !opt.All {
+			c.Living = held.PID
+			return c, nil
+		}
+		if err := endHolder(ctx, name, opt.Wait); err != nil {
+			return c, err
+		}
+		c.Ended = true
+		entries, _, _ = readJournal(StateDir(name))
+		t, err = Acquire(ctx, name)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Removed = len(entries)
+	return c, t.Close(ctx)
+}
+
+// endHolder asks a testbed's holder to end, waits, and kills it when it doesn't.
+func endHolder(ctx context.Context, name string, wait time.Duration) error {
+	if wait == 0 {
+		wait = 30 * time.Second
+	}
+	for {
+		// The holder writes who it is right after it has the lock.
+		pid, held := Living(name)
+		if !held {
+			return nil
+		}
+		if fd, err := unix.PidfdOpen(pid, 0); pid > 0 && err == nil {
+			defer unix.Close(fd)
+			if now, ok := Living(name); !ok || now != pid {
+				continue
+			}
+			if pid == os.Getpid() {
+				return fmt.Errorf("testbed %s is held by this process", name)
+			}
+			_ = unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0)
+			if ended(ctx, fd, wait) {
+				return nil
+			}
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+			if ended(ctx, fd, 5*time.Second) {
+				return nil
+			}
+			return fmt.Errorf("testbed %s: its keeper, process %d, did not end when killed", name, pid)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (c Cleaned) String() string {
+	var b strings.Builder
+	b.WriteString(c.Testbed)
+	switch {
+	case c.Living > 0:
+		fmt.Fprintf(&b, ": held by process %d, left alone", c.Living)
+	case c.Ended && c.Removed == 0:
+		b.WriteString(": taken down")
+	case c.Ended:
+		fmt.Fprintf(&b, ": its keeper was ended; removed %d things that it left", c.Removed)
+	default:
+		fmt.Fprintf(&b, ": removed %d things of a dead keeper", c.Removed)
+	}
+	return b.String()
+}
