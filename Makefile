@@ -1,0 +1,71 @@
+# rocebed: see `make help`. Needs Linux, Go ≥ 1.26, make and root (`sudo make …`); `make setup`
+# brings the rest.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# sudo drops what a profile added to PATH, and some leave HOME at the caller's: root-owned
+# files in a user's Go cache would break that user's next build.
+export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin:/usr/local/sbin:/usr/sbin:/sbin
+ifeq ($(shell id -u),0)
+export HOME := $(or $(shell getent passwd 0 | cut -d: -f6),/root)
+endif
+GO ?= go
+
+BACKEND ?= auto
+FUZZTIME ?= 20s
+BENCH ?= .
+PKG ?= ./...
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: go-there
+go-there:
+	@command -v $(GO) >/dev/null || { echo "rocebed needs Go 1.26 or later (https://go.dev/doc/install): no '$(GO)' in $$PATH" >&2; exit 3; }
+
+.PHONY: setup
+setup: go-there ## install what is missing; build the guest image where this kernel can't do rxe
+	@scripts/setup.sh
+	@$(MAKE) --no-print-directory build
+	@scripts/image.sh
+
+.PHONY: build
+build: go-there ## write bin/rocebed
+	@mkdir -p bin
+	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/rocebed
+
+.PHONY: testbed
+testbed: setup ## bring up a real rxe fabric and run scenarios/quickstart.yaml on it
+	bin/rocebed run --backend kernel scenarios/quickstart.yaml
+
+.PHONY: test
+test: setup ## units with -race, what needs root here, and the kernel suites in the guest
+	@$(GO) run ./internal/leftover -- scripts/test.sh
+
+.PHONY: suites
+suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto
+	@$(GO) run ./internal/leftover -- scripts/suites.sh $(BACKEND)
+
+.PHONY: lint
+lint: go-there ## vet (also for darwin), staticcheck, our own rules
+	$(GO) run ./internal/lint
+	$(GO) vet ./...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: fuzz
+fuzz: go-there ## every fuzz target for FUZZTIME (20s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: setup ## benchmarks: BENCH=regexp PKG=./topo/...
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+.PHONY: clean
+clean: ## remove what was built, and what crashed testbeds left
+	@[ ! -x bin/rocebed ] || bin/rocebed clean
+	rm -rf bin out
