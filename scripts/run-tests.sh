@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# run-tests.sh ROCEBED: runs every test binary below its own folder, each in its package's
+# folder, one after another; goes on after a failure and says at the end which failed. Part of
+# suites.sh, on this machine or in a guest.
+set -euo pipefail
+cd "$(dirname "$0")"
+export ROCEBED=${1:?usage: run-tests.sh ROCEBED} ROCEBED_TESTS_MUST_RUN=1 HOME=${HOME:-/root}
+export PATH=$PATH:/usr/sbin:/sbin
+failed=()
+while read -r binary; do
+  package=$(dirname "$binary")
+  printf '\n-- %s\n' "$package"
+  begun=$SECONDS code=0
+  (cd "$package" && "./$(basename "$binary")" -test.timeout=20m ${TEST_FLAGS:-} </dev/null) || code=$?
+  [ "$code" = 0 ] || failed+=("$package (exit code $code)")
+  printf -- '-- %s: %d s\n' "$package" $((SECONDS - begun)) >&2
+done < <(find . -name '*.test' -type f | sed 's#^\./##' | sort | awk '/^suites/{s = s $0 "\n"; next} {print} END {printf "%s", s}')
+if [ ${#failed[@]} -gt 0 ]; then
+  printf '\nFAIL %s' "${failed[@]}"
+  echo
+  exit 1
+fi

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# suites.sh BACKEND [PACKAGE-PATTERN…]: runs the tests that need a real rxe, and the suites.
+# Where this kernel can't do rxe, their binaries are shipped into a guest and run there.
+# Nothing may skip for want of rxe or root: ROCEBED_TESTS_MUST_RUN turns such a skip into a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+backend=${1:?usage: suites.sh kernel|auto [PACKAGES]}
+shift
+case $backend in
+  kernel | auto) ;;
+  *) echo "suites: there is no backend '$backend'; known: kernel, auto" >&2; exit 2 ;;
+esac
+
+# Packages with a test that says it needs rxe, and every suite.
+packages() {
+  { grep -rlE --include='*_test.go' 'testneed\.Rxe\(' cmd faults testbed workloads 2>/dev/null || true
+    find suites -name '*_test.go' 2>/dev/null || true
+  } | xargs -r -n1 dirname | sort -u
+}
+list=("$@")
+[ ${#list[@]} -gt 0 ] || mapfile -t list < <(packages)
+[ ${#list[@]} -gt 0 ] || { echo "suites: no package needs rxe" >&2; exit 1; }
+
+ship=$PWD/bin/guest/tests
+rm -rf bin/guest
+mkdir -p "$ship"
+for p in "${list[@]}"; do
+  mkdir -p "$ship/$p"
+  go test -c -ldflags='-s -w' -o "$ship/$p/" "./$p"
+  [ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$ship/$p/"
+done
+[ ! -d scenarios ] || cp -r scenarios "$ship/"
+cp scripts/run-tests.sh "$ship/"
+
+if [ "$(printf '7.1\n%s\n' "$(uname -r)" | sort -V | head -1)" = 7.1 ] && modprobe -q rdma_rxe; then
+  exec "$ship/run-tests.sh" "$PWD/bin/rocebed"
+fi
+# Two processors whatever this machine has, so that results compare; memory for the larger fabrics.
+exec bin/rocebed shell --guest --mem "${ROCEBED_GUEST_MB:-2048}" --ship "$ship" -- /x/tests/run-tests.sh /usr/bin/rocebed
