@@ -21,8 +21,8 @@ var (
 
 // rooms is the import table of docs/architecture.md: change both or neither.
 var rooms = []room{
-	{"topo", nil},
-	{"topo/strict", with("topo")},
+	{"topo", with("topo/strict")},
+	{"topo/strict", nil},
 	{"datapath/loop", nil},
 	{"datapath/roce", nil},
 	{"datapath/dcqcn", with("datapath/loop")},

@@ -154,7 +154,7 @@ func f(n ns.NetNS) error { return n.Do(func(ns.NetNS) error { return nil }) }
 	expect(t, found, "testbed/kernel/x.go:6:35: ns.Do enters a namespace by itself")
 	f.Path = "testbed/linux/other.go"
 	expect(t, checkNamespaces(f), "ns.Do enters a namespace by itself")
-	f.Path = namespaceFile
+	f.Path = "testbed/linux/namespace.go"
 	if found := checkNamespaces(f); len(found) > 0 {
 		t.Errorf("the one helper itself is refused: %v", found)
 	}
