@@ -7,4 +7,4 @@ if [ "$(printf '7.1\n%s\n' "$(uname -r)" | sort -V | head -1)" = 7.1 ] && modpro
   echo "image: this kernel has rdma_rxe: no guest needed"
   exit 0
 fi
-bin/rocebed image build
+bin/rocebed image build | sed -n '1,5p'

@@ -17,7 +17,7 @@ gcc                                             gcc                gcc          
 /usr/include/stdlib.h                           libc6-dev          glibc-devel       glibc            glibc-devel
 /usr/include/infiniband/verbs.h                 libibverbs-dev     rdma-core-devel   rdma-core        rdma-core-devel
 /usr/lib*/libibverbs/librxe-*|/usr/lib/*/libibverbs/librxe-*  ibverbs-providers  libibverbs  rdma-core  libibverbs
-/etc/libibverbs.d/*                             rdma-core          rdma-core         rdma-core        rdma-core
+/etc/libibverbs.d/*                             ibverbs-providers  rdma-core         rdma-core        rdma-core
 ibv_rc_pingpong                                 ibverbs-utils      libibverbs-utils  rdma-core        libibverbs-utils
 rping                                           rdmacm-utils       librdmacm-utils   rdma-core        librdmacm-utils
 ib_write_bw                                     perftest           perftest          -                perftest
