@@ -7,11 +7,12 @@ cd "$(dirname "$0")"
 export ROCEBED=${1:?usage: run-tests.sh ROCEBED} ROCEBED_TESTS_MUST_RUN=1 HOME=${HOME:-/root}
 export PATH=$PATH:/usr/sbin:/sbin
 failed=()
+read -ra flags < flags
 while read -r binary; do
   package=$(dirname "$binary")
   printf '\n-- %s\n' "$package"
   begun=$SECONDS code=0
-  (cd "$package" && "./$(basename "$binary")" -test.timeout=20m ${TEST_FLAGS:-} </dev/null) || code=$?
+  (cd "$package" && "./$(basename "$binary")" -test.timeout=20m "${flags[@]}" </dev/null) || code=$?
   [ "$code" = 0 ] || failed+=("$package (exit code $code)")
   printf -- '-- %s: %d s\n' "$package" $((SECONDS - begun)) >&2
 done < <(find . -name '*.test' -type f | sed 's#^\./##' | sort | awk '/^suites/{s = s $0 "\n"; next} {print} END {printf "%s", s}')

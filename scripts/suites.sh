@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # suites.sh BACKEND [PACKAGE-PATTERN…]: runs the tests that need a real rxe, and the suites.
 # Where this kernel can't do rxe, their binaries are shipped into a guest and run there.
-# Nothing may skip for want of rxe or root: ROCEBED_TESTS_MUST_RUN turns such a skip into a failure.
+# TEST_FLAGS goes to every binary (-test.run=… -ginkgo.focus=…). Nothing may skip for want of rxe or root: ROCEBED_TESTS_MUST_RUN turns such a skip into a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 backend=${1:?usage: suites.sh kernel|auto [PACKAGES]}
@@ -31,6 +31,7 @@ for p in "${list[@]}"; do
 done
 [ ! -d scenarios ] || cp -r scenarios "$ship/"
 cp scripts/run-tests.sh "$ship/"
+printf '%s\n' "${TEST_FLAGS:-}" > "$ship/flags"
 
 if [ "$(printf '7.1\n%s\n' "$(uname -r)" | sort -V | head -1)" = 7.1 ] && modprobe -q rdma_rxe; then
   exec "$ship/run-tests.sh" "$PWD/bin/rocebed"
