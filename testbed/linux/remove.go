@@ -94,27 +94,17 @@ func reopen(home home, id []string) (*Namespace, error) {
 	return n, nil
 }
 
-// removeNamespaces deletes every link of the namespaces, which the kernel has done when it
-// answers, and then their names. The kernel takes back a namespace without a name once the last
+// removeNamespaces deletes every link of the namespaces, and then their names. The kernel takes back a namespace without a name once the last
 // process and descriptor have left it, a while later.
 func removeNamespaces(ctx context.Context, s *Scene, ids [][]string) error {
-	var b batch
+	var spaces []*Namespace
 	for _, id := range ids {
-		n, ok := s.spaces[nodeOf(id)]
-		if !ok {
-			continue
+		if n, ok := s.spaces[nodeOf(id)]; ok {
+			spaces = append(spaces, n)
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		b.begin(unix.RTM_DELLINK, 0, func() string { return n.node + ": delete links" })
-		b.link(0, 0, 0)
-		b.attrU32(unix.IFLA_GROUP, linkGroup)
-		b.end()
-		// ENODEV: no link of ours is in there, for instance because the other ends went first.
-		if err := n.route.send(&b, unix.ENODEV); err != nil {
-			return err
-		}
+	}
+	if err := inParallel(ctx, deleters, len(spaces), here, func(i int) error { return spaces[i].deleteLinks() }); err != nil {
+		return err
 	}
 	for _, id := range ids {
 		path := namespacePath(id[0])
@@ -133,6 +123,23 @@ func removeNamespaces(ctx context.Context, s *Scene, ids [][]string) error {
 		}
 	}
 	return nil
+}
+
+// deleters is how many requests to delete links are under way at once. Each mostly waits for the
+// kernel to be sure that nobody looks at the links any more (two RCU grace periods, 20 ms), and
+// requests wait at the same time.
+const deleters = 32
+
+// deleteLinks deletes every link that this room made in the namespace, and with them their other
+// ends, in one request. The kernel has done it when it answers.
+func (n *Namespace) deleteLinks() error {
+	var b batch
+	b.begin(unix.RTM_DELLINK, 0, func() string { return n.node + ": delete links" })
+	b.link(0, 0, 0)
+	b.attrU32(unix.IFLA_GROUP, linkGroup)
+	b.end()
+	// ENODEV: no link of ours is in there, for instance because the other ends went first.
+	return n.route.send(&b, unix.ENODEV)
 }
 
 func nodeOf(id []string) string {

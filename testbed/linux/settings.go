@@ -54,7 +54,7 @@ func settingsOf(node *topo.Node, bare, v6 bool) []setting {
 		// Layer 4: RoCE's entropy is its UDP source port.
 		setting{"ipv4/fib_multipath_hash_policy", "1", "4.12"},
 		// Equal seeds on successive tiers polarise: every leaf's choice would be every spine's.
-		setting{"ipv4/fib_multipath_hash_seed", strconv.FormatUint(uint64(node.HashSeed), 10), "6.11"},
+		setting{"ipv4/fib_multipath_hash_seed", hashSeed(node), "6.11"},
 		// A switch stops using a port whose far end went down, not only one that was set down.
 		setting{"ipv4/conf/all/ignore_routes_with_linkdown", "1", ""},
 		setting{"ipv4/conf/default/ignore_routes_with_linkdown", "1", ""})
@@ -66,6 +66,14 @@ func settingsOf(node *topo.Node, bare, v6 bool) []setting {
 			setting{"ipv6/conf/default/ignore_routes_with_linkdown", "1", ""})
 	}
 	return s
+}
+
+// hashSeed is the switch's seed as the kernel takes it: to the kernel, 0 means a random one.
+func hashSeed(node *topo.Node) string {
+	if node.HashSeed == 0 {
+		return "2654435769"
+	}
+	return strconv.FormatUint(uint64(node.HashSeed), 10)
 }
 
 // applySettings writes them in the calling thread's namespace.

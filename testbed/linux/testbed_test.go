@@ -17,8 +17,11 @@ import (
 // spineLeaf plans a fabric of leaves with hosts and spines above them.
 func spineLeaf(tb testing.TB, spines, leaves, hosts int) *topo.Plan {
 	tb.Helper()
-	spec := topo.Spec{SpineLeaf: &topo.SpineLeaf{Spines: spines, Leaves: leaves, HostsPerLeaf: hosts}}
-	return plan(tb, &spec)
+	return plan(tb, spineLeafSpec(spines, leaves, hosts))
+}
+
+func spineLeafSpec(spines, leaves, hosts int) *topo.Spec {
+	return &topo.Spec{SpineLeaf: &topo.SpineLeaf{Spines: spines, Leaves: leaves, HostsPerLeaf: hosts}}
 }
 
 func plan(tb testing.TB, spec *topo.Spec) *topo.Plan {

@@ -236,15 +236,17 @@ var workers = min(max(runtime.NumCPU(), 1), 4)
 // each calls fn for 0 to n−1 from several goroutines, in that order of starting, until one fails
 // or ctx ends, and returns all errors.
 func each(ctx context.Context, n int, fn func(i int) error) error {
-	return inParallel(ctx, n, func(work func() error) error { return work() }, fn)
+	return inParallel(ctx, workers, n, here, fn)
 }
 
 // eachThread is each, on threads that fn may leave in another namespace.
 func eachThread(ctx context.Context, h home, n int, fn func(i int) error) error {
-	return inParallel(ctx, n, h.away, fn)
+	return inParallel(ctx, workers, n, h.away, fn)
 }
 
-func inParallel(ctx context.Context, n int, around func(func() error) error, fn func(i int) error) error {
+func here(work func() error) error { return work() }
+
+func inParallel(ctx context.Context, workers, n int, around func(func() error) error, fn func(i int) error) error {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
