@@ -18,27 +18,49 @@ const (
 	iflaAltIfname = 53
 )
 
-// makeLinks makes every link as a veth pair, both ends where they belong from the start, and
-// sets them up. The node with more ports asks for the link, so that a switch's links are one
-// request to the kernel.
+// An end is one end of a veth pair.
+type end struct {
+	ns   *Namespace
+	link Link
+	mac  []byte // nil: the kernel's choice
+}
+
+// end is the end of a link at a port.
+func (w *Wiring) end(ref topo.PortRef) end {
+	port, _ := w.plan.Port(ref)
+	n := w.nodes[ref.Node]
+	link, _ := n.Link(ref.Port)
+	return end{n, link, port.MAC[:]}
+}
+
+// makeLinks makes every link, as one veth pair or as one a port to the cable between them, all
+// ends where they belong from the start, and sets the ports up. The node with more ports asks
+// for the pair, so that a switch's links are one request to the kernel.
 func (w *Wiring) makeLinks(ctx context.Context) error {
 	links := w.plan.Topology.Links
 	batches := make(map[*Namespace]*batch)
 	var makers []*Namespace
-	for i := range links {
-		l := &links[i]
-		near, far := l.A, l.B
-		if len(w.nodes[near.Node].links) < len(w.nodes[far.Node].links) {
-			near, far = far, near
-		}
-		n := w.nodes[near.Node]
-		b := batches[n]
+	pair := func(near, far end, mtu int) {
+		b := batches[near.ns]
 		if b == nil {
 			b = new(batch)
-			batches[n] = b
-			makers = append(makers, n)
+			batches[near.ns] = b
+			makers = append(makers, near.ns)
 		}
-		w.veth(b, l, near, far)
+		veth(b, near, far, mtu)
+	}
+	for i := range links {
+		l := &links[i]
+		a, b := w.end(l.A), w.end(l.B)
+		switch {
+		case w.cables != nil:
+			pair(a, w.cableEnd(l.A), l.MTU)
+			pair(b, w.cableEnd(l.B), l.MTU)
+		case len(a.ns.links) < len(b.ns.links):
+			pair(b, a, l.MTU)
+		default:
+			pair(a, b, l.MTU)
+		}
 	}
 	err := each(ctx, len(makers), func(i int) error {
 		return makers[i].route.send(batches[makers[i]])
@@ -72,32 +94,32 @@ func (w *Wiring) makeLinks(ctx context.Context) error {
 	})
 }
 
-func (w *Wiring) veth(b *batch, l *topo.Link, near, far topo.PortRef) {
+func veth(b *batch, near, far end, mtu int) {
 	b.begin(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, func() string {
-		return fmt.Sprintf("make link %s-%s", near, far)
+		return fmt.Sprintf("make link %s:%s - %s:%s", near.ns.node, near.link.Port, far.ns.node, far.link.Port)
 	})
-	w.vethEnd(b, l, near, unix.IFF_UP)
+	near.describe(b, mtu, unix.IFF_UP)
 	info := b.nest(unix.IFLA_LINKINFO | unix.NLA_F_NESTED)
 	b.attrString(unix.IFLA_INFO_KIND, "veth")
 	data := b.nest(unix.IFLA_INFO_DATA | unix.NLA_F_NESTED)
 	peer := b.nest(infoPeer | unix.NLA_F_NESTED)
-	w.vethEnd(b, l, far, 0)
-	b.attrU32(unix.IFLA_NET_NS_FD, uint32(w.nodes[far.Node].fd))
+	far.describe(b, mtu, 0)
+	b.attrU32(unix.IFLA_NET_NS_FD, uint32(far.ns.fd))
 	peer()
 	data()
 	info()
 	b.end()
 }
 
-// vethEnd describes one end. One queue a direction: the kernel would otherwise make one a
+// describe describes an end. One queue a direction: the kernel would otherwise make one a
 // possible CPU, and several are several orders.
-func (w *Wiring) vethEnd(b *batch, l *topo.Link, ref topo.PortRef, flags uint32) {
-	link, _ := w.nodes[ref.Node].Link(ref.Port)
-	port, _ := w.plan.Port(ref)
-	b.link(link.Index, flags, flags)
-	b.attrString(unix.IFLA_IFNAME, link.Name)
-	b.attrU32(unix.IFLA_MTU, uint32(l.MTU))
-	b.attr(unix.IFLA_ADDRESS, port.MAC[:])
+func (e end) describe(b *batch, mtu int, flags uint32) {
+	b.link(e.link.Index, flags, flags)
+	b.attrString(unix.IFLA_IFNAME, e.link.Name)
+	b.attrU32(unix.IFLA_MTU, uint32(mtu))
+	if e.mac != nil {
+		b.attr(unix.IFLA_ADDRESS, e.mac)
+	}
 	b.attrU32(unix.IFLA_GROUP, linkGroup)
 	b.attrU32(unix.IFLA_NUM_TX_QUEUES, 1)
 	b.attrU32(unix.IFLA_NUM_RX_QUEUES, 1)

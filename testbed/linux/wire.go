@@ -24,6 +24,10 @@ type WireOptions struct {
 	// TCPMinRTO is the least retransmission timeout of TCP on hosts' routes, in wall time: the
 	// kernel's 200 ms are a fraction of that in a dilated fabric's time. Zero: the kernel's own.
 	TCPMinRTO time.Duration
+	// Cables puts a cable between the ends of every link, where delay and impairments sit: a pair
+	// of interfaces in a namespace of its own, each the peer of a port's. They are down, so that
+	// the ports have no carrier, until what forwards between them is there and Connect is called.
+	Cables bool
 	// Progress, if set, hears how far the wiring is; calls don't overlap.
 	Progress func(stage string, done, total int)
 }
@@ -35,6 +39,7 @@ type Wiring struct {
 	order  []*Namespace
 	rto    time.Duration
 	isBare func(*topo.Node) bool
+	cables *Namespace // nil without cables
 }
 
 // Plan is what was wired.
@@ -101,6 +106,11 @@ func (t *Testbed) Wire(ctx context.Context, plan *topo.Plan, opt WireOptions) (*
 	if err := t.makeNamespaces(ctx, w, opt); err != nil {
 		return nil, err
 	}
+	if opt.Cables {
+		if err := t.makeCableNamespace(w); err != nil {
+			return nil, err
+		}
+	}
 	report("links", 0, len(plan.Topology.Links))
 	if err := w.makeLinks(ctx); err != nil {
 		return nil, err
@@ -121,6 +131,9 @@ func (t *Testbed) Wire(ctx context.Context, plan *topo.Plan, opt WireOptions) (*
 	if err != nil {
 		return nil, err
 	}
+	if opt.Cables {
+		return w, w.cables.offloadsOff()
+	}
 	return w, w.settle(ctx)
 }
 
@@ -136,23 +149,35 @@ func (t *Testbed) makeNamespaces(ctx context.Context, w *Wiring, opt WireOptions
 	v6 := w.plan.Options.Family == topo.IPv6
 	return eachThread(ctx, t.home, len(nodes), func(i int) error {
 		node := &nodes[i]
-		n, err := newNamespace(t.home, t.name, node.Name)
+		n, err := t.makeNamespace(node.Name)
 		if err != nil {
 			return err
 		}
 		n.addLinks(node, firstIndex[i])
 		t.mu.Lock()
-		w.order[i], w.nodes[node.Name], t.namespaces[node.Name] = n, n, n
+		w.order[i], w.nodes[node.Name] = n, n
 		t.mu.Unlock()
-		if err := t.journal.own(n.entry()); err != nil {
-			return fmt.Errorf("%s: %w", node.Name, err)
-		}
-		if err := n.publish(); err != nil {
-			_ = t.journal.disown(n.entry())
-			return err
-		}
 		return applySettings(node.Name, settingsOf(node, opt.Bare(node), v6))
 	})
+}
+
+// makeNamespace makes, journals and names one namespace, and leaves the calling thread in it.
+func (t *Testbed) makeNamespace(node string) (*Namespace, error) {
+	n, err := newNamespace(t.home, t.name, node)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.namespaces[node] = n
+	t.mu.Unlock()
+	if err := t.journal.own(n.entry()); err != nil {
+		return nil, fmt.Errorf("%s: %w", node, err)
+	}
+	if err := n.publish(); err != nil {
+		_ = t.journal.disown(n.entry())
+		return nil, err
+	}
+	return n, nil
 }
 
 // firstLinkIndex is well above what the kernel gives to interfaces of its own.
