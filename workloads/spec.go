@@ -156,7 +156,7 @@ type QPSpec struct {
 	MinRNRTimer  *int `yaml:"min_rnr_timer"` // 0…31, index into the specification's table; default 12 (0.64 ms)
 	MTU          int  `yaml:"mtu"`           // 256 … 4096; default what both ports have
 	MaxRDAtomic  int  `yaml:"max_rd_atomic"` // READs and atomics outstanding; default 16, or what the device has
-	TrafficClass int  `yaml:"traffic_class"` // 0…255: 106 = DSCP 26 + ECT(0), the default
+	TrafficClass *int `yaml:"traffic_class"` // 0…255: 106 = DSCP 26 + ECT(0), the default
 	FlowLabel    int  `yaml:"flow_label"`    // 20 bits; QP i of a workload gets FlowLabel + i
 }
 
