@@ -1,8 +1,10 @@
 package topo
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Family is the address family of a plan.
@@ -29,6 +31,16 @@ func (m MAC) String() string {
 
 // MarshalText writes the address as String does.
 func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (m *MAC) UnmarshalText(b []byte) error {
+	raw, err := hex.DecodeString(strings.ReplaceAll(string(b), ":", ""))
+	if err != nil || len(raw) != len(m) {
+		return fmt.Errorf("%q is not a MAC address", b)
+	}
+	copy(m[:], raw)
+	return nil
+}
 
 // Plan is a topology with addresses and routes worked out. It is made once and then only
 // read, by any number of goroutines. The same topology and options always give the same plan.

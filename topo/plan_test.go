@@ -230,3 +230,63 @@ func TestANICsPolicyTableReachesWhateverTheNICDoes(t *testing.T) {
 		}
 	})
 }
+
+func TestRoutesGrowWithSwitchesNotWithHosts(t *testing.T) {
+	few := planOf(t, Spec{SpineLeaf: &SpineLeaf{Spines: 4, Leaves: 8, HostsPerLeaf: 1}})
+	many := planOf(t, Spec{SpineLeaf: &SpineLeaf{Spines: 4, Leaves: 8, HostsPerLeaf: 64}})
+	for _, n := range few.Topology.Switches() {
+		a, b := few.Routes(n.Name), many.Routes(n.Name)
+		if len(a) != len(b) {
+			t.Errorf("%s has %d routes with 8 hosts, %d with 512", n.Name, len(a), len(b))
+		}
+	}
+	// A leaf sends to all other leaves through the same four spines: one set, shared.
+	routes := many.Routes("leaf1")
+	for _, r := range routes[1:] {
+		if &r.NextHops[0] != &routes[0].NextHops[0] {
+			t.Errorf("%s has next hops of its own", r.Dst)
+		}
+	}
+	top := many.Topology
+	hosts := len(top.Hosts())
+	if allocs := testing.AllocsPerRun(3, func() { _, _ = top.Plan(PlanOptions{}) }); allocs > float64(4*hosts) {
+		t.Errorf("planning %d hosts takes %.0f allocations", hosts, allocs)
+	}
+}
+
+func TestRailsWithoutSpinesAreIslands(t *testing.T) {
+	p := planOf(t, fabrics()["rail-only"])
+	if !p.Reaches(PortRef{"h1", "eth1"}, PortRef{"h2", "eth1"}) {
+		t.Error("rail 1 doesn't reach rail 1")
+	}
+	if p.Reaches(PortRef{"h1", "eth0"}, PortRef{"h2", "eth1"}) {
+		t.Error("rail 0 reaches rail 1 without a spine")
+	}
+	// What isn't bound to a NIC still finds the NIC that gets there.
+	to, _ := p.Port(PortRef{"h2", "eth1"})
+	if hops := p.Lookup("h1", to.Addr.Addr()); len(hops) != 1 || hops[0].Port != "eth1" {
+		t.Errorf("h1 sends to rail 1 by %v", hops)
+	}
+}
+
+func TestAskingForWhatIsNotThere(t *testing.T) {
+	p := planOf(t, fabrics()["star"])
+	h1, h2 := PortRef{"h1", "eth0"}, PortRef{"h2", "eth0"}
+	for _, pair := range [][2]PortRef{{h1, h1}, {h1, {"h9", "eth0"}}, {{"h1", "eth7"}, h2}, {h1, {"leaf1", "eth0"}}, {{}, {}}} {
+		if _, err := p.Paths(pair[0], pair[1]); err == nil {
+			t.Errorf("a path from %s to %s", pair[0], pair[1])
+		}
+		if p.Reaches(pair[0], pair[1]) {
+			t.Errorf("%s reaches %s", pair[0], pair[1])
+		}
+	}
+	if p.Node("x") != nil || p.Ports("x") != nil || p.Routes("x") != nil || p.PolicyTables("x") != nil || p.Link(PortRef{"h1", "x"}) != nil || p.Lookup("x", netip.Addr{}) != nil {
+		t.Error("an unknown node has something")
+	}
+	if _, ok := p.Owner(netip.MustParseAddr("192.0.2.1")); ok {
+		t.Error("somebody owns an address outside the plan")
+	}
+	if _, err := p.Topology.Plan(PlanOptions{Family: "ipx"}); err == nil {
+		t.Error("a plan for ipx")
+	}
+}
