@@ -51,7 +51,7 @@ var rooms = []room{
 
 	{"images", with("topo")},
 	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
-		"testbed/record", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", silicon, below)},
+		"testbed/record", "testbed/report", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", silicon, below)},
 	{"cmd", with("testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
 		"testbed/analysis", "testbed/report", "images", below)},
 	{"internal/lint", nil},
