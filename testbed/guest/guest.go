@@ -54,12 +54,12 @@ func (g *Guest) Close() error {
 func (g *Guest) end(why error) {
 	g.once.Do(func() {
 		g.failure = why
-		close(g.failing)
 		g.stop()
 		g.conn.Close()
 		g.vm.kill()
+		<-g.vm.exited
+		close(g.failing) // nobody hears of the end before it has come
 	})
-	<-g.vm.exited
 }
 
 // reason is why a call on the guest broke off. The connection may break a moment before
