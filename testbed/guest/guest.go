@@ -15,7 +15,7 @@ type Guest struct {
 	Report Report
 
 	conn    ssh.Conn
-	vm      *machine
+	vm      *machine // nil for a guest that another process holds
 	failing chan struct{} // closed when failure is set
 	once    sync.Once
 	failure error
@@ -37,10 +37,20 @@ func (g *Guest) Err() error {
 }
 
 // Console returns up to n of the last lines that the guest's kernel printed.
-func (g *Guest) Console(n int) []string { return g.vm.console.lines(n) }
+func (g *Guest) Console(n int) []string {
+	if g.vm == nil {
+		return nil
+	}
+	return g.vm.console.lines(n)
+}
 
-// PID is the process id of the guest's VMM on the machine.
-func (g *Guest) PID() int { return g.vm.pid }
+// PID is the process id of the guest's VMM on the machine; 0 for a guest that was joined.
+func (g *Guest) PID() int {
+	if g.vm == nil {
+		return 0
+	}
+	return g.vm.pid
+}
 
 // Close ends the guest: at once, since nothing in it is worth keeping. What still runs
 // in it ends with ErrClosed. It returns when no process of it is left.
@@ -56,8 +66,10 @@ func (g *Guest) end(why error) {
 		g.failure = why
 		g.stop()
 		g.conn.Close()
-		g.vm.kill()
-		<-g.vm.exited
+		if g.vm != nil {
+			g.vm.kill()
+			<-g.vm.exited
+		}
 		close(g.failing) // nobody hears of the end before it has come
 	})
 }
