@@ -108,7 +108,7 @@ func (p *Plan) address() error {
 				continue
 			}
 			if offset == 0 {
-				p.classes = append(p.classes, class{dst: p.blockOf(len(p.classes), size), at: int32(no)})
+				p.classes = append(p.classes, class{dst: p.blockOf(len(p.classes), size), at: int32(no), whole: -1})
 			}
 			block := len(p.classes) - 1
 			set(i, p.hostLinkAddr(block, size, offset))

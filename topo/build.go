@@ -35,6 +35,9 @@ func (s *Spec) Build() (*Topology, error) {
 	if err := b.t.Validate(); err != nil {
 		return nil, err
 	}
+	if err := b.routes(); err != nil {
+		return nil, err
+	}
 	return &b.t, nil
 }
 
@@ -184,4 +187,62 @@ func (b *builder) override() error {
 		errs = append(errs, strict.Under(fmt.Sprintf("override[%d]", i), o.apply(&b.t)))
 	}
 	return errors.Join(slices.DeleteFunc(errs, func(e error) bool { return e == nil })...)
+}
+
+// routes turns the section's routes into the topology's, and tries them.
+func (b *builder) routes() error {
+	var errs []error
+	for i, r := range b.spec.Routes {
+		path := fmt.Sprintf("routes[%d]", i)
+		at := b.t.Node(r.At)
+		if at == nil {
+			errs = append(errs, strict.At(path+".at", "no node %q%s", r.At, strict.DidYouMean(r.At, b.t.NodeNames())))
+			continue
+		}
+		static := StaticRoute{At: r.At, To: r.To}
+		for j, via := range r.Via {
+			ports := at.portsTo(via, &b.t)
+			if ports == nil {
+				errs = append(errs, strict.At(fmt.Sprintf("%s.via[%d]", path, j), "%s has neither a port %q nor a link to a node of that name", r.At, via))
+			}
+			static.Ports = append(static.Ports, ports...)
+		}
+		b.t.Static = append(b.t.Static, static)
+	}
+	if len(errs) > 0 || len(b.spec.Routes) == 0 {
+		return errors.Join(errs...)
+	}
+	_, err := b.t.Plan(PlanOptions{})
+	if _, loop := errors.AsType[*LoopError](err); err == nil || loop {
+		return strict.Under("routes", err)
+	}
+	// Which one it is: the first that is wrong by itself, with those before it.
+	made := len(b.t.Static) - len(b.spec.Routes)
+	for i := range b.spec.Routes {
+		part := b.t
+		part.Static = part.Static[:made+i+1]
+		_, err := part.Plan(PlanOptions{})
+		if _, loop := errors.AsType[*LoopError](err); err != nil && !loop {
+			return strict.Under(fmt.Sprintf("routes[%d]", i), err)
+		}
+	}
+	return strict.Under("routes", err)
+}
+
+// portsTo are the ports that a word means: one of that name, or all that lead to a neighbour.
+func (n *Node) portsTo(via string, t *Topology) []string {
+	for _, p := range n.Ports {
+		if p.Name == via {
+			return []string{via}
+		}
+	}
+	var out []string
+	for _, i := range t.LinksBetween(n.Name, via) {
+		end := t.Links[i].A
+		if end.Node != n.Name {
+			end = t.Links[i].B
+		}
+		out = append(out, end.Port)
+	}
+	return out
 }

@@ -35,6 +35,8 @@ type Topology struct {
 	Name  string
 	Nodes []Node
 	Links []Link
+	// Static are routes by hand, instead of the equal-cost shortest paths.
+	Static []StaticRoute
 }
 
 // Node is a host or a switch with its ports in order.

@@ -91,7 +91,7 @@ type PolicyTable struct {
 }
 
 // Plan works out addresses and routes. It refuses a topology that Validate refuses, and one
-// with more hosts or links than the address plan holds.
+// with more hosts or links than the address plan holds, and routes by hand that loop.
 func (t *Topology) Plan(opt PlanOptions) (*Plan, error) {
 	if opt.Family == "" {
 		opt.Family = IPv4
@@ -108,6 +108,9 @@ func (t *Topology) Plan(opt PlanOptions) (*Plan, error) {
 		return nil, err
 	}
 	p.route()
+	if err := p.applyStatic(); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 

@@ -24,6 +24,7 @@ func fabrics() map[string]Spec {
 		"dumbbell":               {Dumbbell: &Dumbbell{Left: 2, Right: 3}},
 		"parking-lot":            {ParkingLot: &ParkingLot{Switches: 4}, Hosts: two},
 		"ring of 3":              {Ring: &Ring{Switches: 3}},
+		"clockwise ring":         {Ring: &Ring{Switches: 4, Clockwise: true}, Addresses: IPv6},
 		"ring of 4":              {Ring: &Ring{Switches: 4, HostsPerSwitch: 2}},
 		"explicit, back to back": {Nodes: []NodeSpec{{Host: "a"}, {Host: "b"}}, Links: []LinkSpec{{Ends: "a -- b"}}},
 		"explicit": {

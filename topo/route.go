@@ -10,6 +10,9 @@ import (
 type class struct {
 	dst netip.Prefix
 	at  int32 // place in Plan.switches of the switch that they hang on
+	// whole is the class that has these destinations too, where this one is for some of them
+	// that routes by hand send elsewhere; else -1.
+	whole int32
 }
 
 // nextHopSet is the equal-cost ports towards something, in port order.
@@ -125,9 +128,11 @@ func (p *Plan) Routes(node string) []Route {
 	}
 	out := make([]Route, 0, len(p.classes))
 	for c := range p.classes {
-		if set := p.hops[c*len(p.switches)+int(no)]; set >= 0 {
-			out = append(out, Route{p.classes[c].dst, p.sets[set].hops})
+		set := p.hops[c*len(p.switches)+int(no)]
+		if whole := p.classes[c].whole; set < 0 || whole >= 0 && p.hops[int(whole)*len(p.switches)+int(no)] == set {
+			continue // the whole class's route serves
 		}
+		out = append(out, Route{p.classes[c].dst, p.sets[set].hops})
 	}
 	return out
 }
@@ -150,7 +155,7 @@ func (p *Plan) hostRoutes(n int32) []Route {
 			out = append(out, Route{p.everywhere(), []NextHop{p.hopTo(i)}})
 		} else {
 			for d := range p.classes {
-				if p.part[p.classes[d].at] == part {
+				if p.classes[d].whole < 0 && p.part[p.classes[d].at] == part {
 					out = append(out, Route{p.classes[d].dst, []NextHop{p.hopTo(i)}})
 				}
 			}

@@ -180,10 +180,12 @@ func (s *ParkingLot) size() (nodes, links float64) {
 func (s *ParkingLot) build(b *builder) { b.chain(1, each(s.Switches, s.HostsPerSwitch)...) }
 
 // Ring is a circle of switches with hosts on each. From four switches on, shortest paths
-// around it wait on each other in a circle, which is what a PFC deadlock needs.
+// around it wait on each other in a circle, which is what a PFC deadlock needs; with all
+// traffic clockwise, from three on.
 type Ring struct {
-	Switches       int `yaml:"switches,required"`
-	HostsPerSwitch int `yaml:"hosts_per_switch"` // default 1
+	Clockwise      bool `yaml:"clockwise"` // leaf1 to leaf2 to leaf3 …, never back
+	Switches       int  `yaml:"switches,required"`
+	HostsPerSwitch int  `yaml:"hosts_per_switch"` // default 1
 }
 
 func (s *Ring) check() []error {
@@ -198,6 +200,22 @@ func (s *Ring) size() (nodes, links float64) {
 func (s *Ring) build(b *builder) {
 	b.chain(1, each(s.Switches, s.HostsPerSwitch)...)
 	b.link(numbered("leaf", s.Switches-1), "leaf1", 0)
+	if !s.Clockwise {
+		return
+	}
+	for i := range s.Switches {
+		at := numbered("leaf", i)
+		ports := b.t.Nodes[b.at[at]].Ports
+		next := ports[len(ports)-1].Name
+		if i == 0 { // leaf1's last link closes the ring, the one before it leads on
+			next = ports[len(ports)-2].Name
+		}
+		for j := range s.Switches {
+			if j != i {
+				b.t.Static = append(b.t.Static, StaticRoute{At: at, To: numbered("leaf", j), Ports: []string{next}})
+			}
+		}
+	}
 }
 
 func each(switches, hosts int) []int {

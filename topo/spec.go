@@ -30,6 +30,8 @@ type Spec struct {
 	Switches     SwitchSettings `yaml:"switches"`
 	Override     []Override     `yaml:"override"` // applied in order, the last one wins
 
+	Routes []RouteSpec `yaml:"routes"` // by hand, instead of the equal-cost shortest paths
+
 	Addresses Family `yaml:"addresses"` // ipv4 (default) or ipv6
 }
 
@@ -96,6 +98,13 @@ type LinkSpec struct {
 func (l *LinkSpec) UnmarshalText(b []byte) error {
 	*l = LinkSpec{Ends: string(b)}
 	return nil
+}
+
+// RouteSpec is a route by hand at a switch.
+type RouteSpec struct {
+	At  string   `yaml:"at,required"`  // the switch
+	To  string   `yaml:"to,required"`  // a host, or a switch for all hosts on it
+	Via []string `yaml:"via,required"` // neighbouring switches (all links to them), or ports of At
 }
 
 // Ratio is how much more comes in from below than goes out above: "3:1", or just 3.

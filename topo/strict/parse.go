@@ -17,7 +17,7 @@ import (
 const (
 	maxBytes = 4 << 20
 	maxDepth = 64      // nesting
-	maxNodes = 1 << 20 // values decoded, aliases expanded
+	maxNodes = 1 << 18 // values decoded, aliases expanded
 )
 
 // parse turns bytes into one document's body. Its error is a *Problem.
