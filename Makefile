@@ -13,6 +13,8 @@ export HOME := $(or $(shell getent passwd 0 | cut -d: -f6),/root)
 endif
 GO ?= go
 
+# ibv: the libibverbs provider; without the tag the rest builds without its headers.
+TAGS ?= ibv
 BACKEND ?= auto
 FUZZTIME ?= 20s
 BENCH ?= .
@@ -36,7 +38,7 @@ setup: go-there ## install what is missing; build the guest image where this ker
 .PHONY: build
 build: go-there ## write bin/rocebed
 	@mkdir -p bin
-	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/rocebed
+	CGO_ENABLED=1 $(GO) build -tags '$(TAGS)' -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/rocebed
 
 .PHONY: testbed
 testbed: setup ## bring up a real rxe fabric and run scenarios/quickstart.yaml on it
@@ -53,9 +55,9 @@ suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto
 .PHONY: lint
 lint: go-there ## vet (also for darwin), staticcheck, our own rules
 	$(GO) run ./internal/lint
-	$(GO) vet ./...
+	$(GO) vet -tags '$(TAGS)' ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck -tags '$(TAGS)' ./...
 
 .PHONY: fuzz
 fuzz: go-there ## every fuzz target for FUZZTIME (20s)
@@ -63,7 +65,7 @@ fuzz: go-there ## every fuzz target for FUZZTIME (20s)
 
 .PHONY: bench
 bench: setup ## benchmarks: BENCH=regexp PKG=./topo/...
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+	$(GO) test -tags '$(TAGS)' -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left

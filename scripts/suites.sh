@@ -26,7 +26,7 @@ rm -rf bin/guest
 mkdir -p "$ship"
 for p in "${list[@]}"; do
   mkdir -p "$ship/$p"
-  go test -c -ldflags='-s -w' -o "$ship/$p/" "./$p"
+  go test -c -tags ibv -ldflags='-s -w' -o "$ship/$p/" "./$p"
   [ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$ship/$p/"
 done
 [ ! -d scenarios ] || cp -r scenarios "$ship/"

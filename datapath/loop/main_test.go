@@ -3,7 +3,7 @@ package loop
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/rocebed/rocebed/internal/testleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testleak.Main(m) }

@@ -37,6 +37,12 @@ func pkg(name, rest string) string {
 	return "// Package " + name + " is planted.\npackage " + name + "\n\n" + rest
 }
 
+// guarded is a test file of a package whose tests fail on leaks.
+func guarded(name, imports, rest string) string {
+	return "package " + name + "\n\nimport (\n\t\"" + imports + "\"\n\t\"testing\"\n\n\t\"" + module +
+		"/internal/testleak\"\n)\n\nfunc TestMain(m *testing.M) { testleak.Main(m) }\n\n" + rest + "\n"
+}
+
 func TestEachRuleFindsAPlantedFaultAndPassesItsCure(t *testing.T) {
 	cases := []struct {
 		name, file string
@@ -64,14 +70,14 @@ func TestEachRuleFindsAPlantedFaultAndPassesItsCure(t *testing.T) {
 			"time.NewTimer reads the machine's clock"},
 		{"the global random generator", "workloads/x_test.go",
 			"package workloads\n\nimport \"math/rand/v2\"\n\nvar X = rand.IntN(3)\n",
-			"package workloads\n\nimport \"math/rand/v2\"\n\nvar X = rand.New(rand.NewPCG(1, 2)).IntN(3)\n",
+			guarded("workloads", "math/rand/v2", "var X = rand.New(rand.NewPCG(1, 2)).IntN(3)"),
 			"rand.IntN uses the global generator"},
 		{"randomness that can't be seeded", "datapath/roce/x.go",
 			pkg("roce", "import \"crypto/rand\"\n\nvar X = rand.Reader\n"), pkg("roce", "var X int\n"),
 			"crypto/rand.Reader can't be seeded"},
 		{"a sleep in a test", "testbed/linux/x_test.go",
 			"package linux\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n",
-			"package linux\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n",
+			"package linux\n\nimport (\n\t\"testing\"\n\t\"time\"\n\n\t\"" + module + "/internal/testleak\"\n)\n\nfunc TestMain(m *testing.M) { testleak.Main(m) }\n\nfunc f() { <-time.After(1) }\n",
 			"no sleeps in tests"},
 		{"map order that reaches a result", "workloads/x.go",
 			pkg("workloads", "func f(m map[int]int) (s []int) {\n\tfor k, v := range m {\n\t\tif v > 0 {\n\t\t\ts = append(s, k)\n\t\t}\n\t\tprintln(k)\n\t}\n\treturn s\n}\n"),
@@ -110,6 +116,10 @@ func TestEachRuleFindsAPlantedFaultAndPassesItsCure(t *testing.T) {
 		{"a package with no comment", "topo/x.go",
 			"package topo\n", pkg("topo", "var X int\n"),
 			"topo/x.go:1:1: package topo has no package comment"},
+		{"tests that may leak", "topo/x_test.go",
+			"package topo\n\nimport \"testing\"\n\nfunc TestX(*testing.T) {}\n",
+			"package topo\n\nimport (\n\t\"testing\"\n\n\t\"" + module + "/internal/testleak\"\n)\n\nfunc TestMain(m *testing.M) { testleak.Main(m) }\n",
+			"topo/x_test.go:1:1: topo's tests may leak"},
 		{"a mirror's host name", "docs/x.md",
 			"See http://deb.example.org/debian for it.\n", "See the machine's own sources for it.\n",
 			"docs/x.md:1:12: deb.example.org looks like a registry or a mirror"},

@@ -62,6 +62,7 @@ func Check(root string) ([]Finding, error) {
 		}
 	}
 	out = append(out, checkComments(tree)...)
+	out = append(out, checkTestMains(tree)...)
 	out = append(out, checkHosts(tree)...)
 	order, err := checkMapOrder(tree)
 	if err != nil {

@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"go/format"
-	"go/token"
 )
 
 // A file is one idea: so long is worth a look, so long is refused.
@@ -54,7 +54,36 @@ func checkComments(t *Tree) []Finding {
 	var out []Finding
 	for dir, f := range first {
 		if !documented[dir] {
-			out = append(out, f.at(token.Pos(f.AST.Package), "comment", "package %s has no package comment: say what it is for and what it must never do", f.AST.Name.Name))
+			out = append(out, f.at(f.AST.Package, "comment", "package %s has no package comment: say what it is for and what it must never do", f.AST.Name.Name))
+		}
+	}
+	return out
+}
+
+// checkTestMains wants every package with tests to have a test main that fails on leaks.
+func checkTestMains(t *Tree) []Finding {
+	guarded := map[string]bool{}
+	first := map[string]*File{}
+	for _, f := range t.Go {
+		if !f.IsTest() {
+			continue
+		}
+		if first[f.Dir()] == nil {
+			first[f.Dir()] = f
+		}
+		f.uses(func(_ *ast.SelectorExpr, pkg, name string) {
+			if pkg == module+"/internal/testleak" && (name == "Main" || name == "Run") {
+				guarded[f.Dir()] = true
+			}
+		})
+		if f.In("internal/testleak") {
+			guarded[f.Dir()] = true
+		}
+	}
+	var out []Finding
+	for dir, f := range first {
+		if !guarded[dir] {
+			out = append(out, f.at(f.AST.Package, "testmain", "%s's tests may leak: give them func TestMain(m *testing.M) { testleak.Main(m) }", dir))
 		}
 	}
 	return out
