@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/rocebed/rocebed/internal/testleak"
 )
 
 // The tests in this file build real images, from this machine's programs and a real
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	testleak.Main(m)
 }
 
 // scratchCache is an empty cache that shares the usual one's kernel.

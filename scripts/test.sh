@@ -11,7 +11,7 @@ go run ./internal/lint
 
 stage "units and what needs root on this machine, with the race detector"
 # shellcheck disable=SC2046
-go test -tags ibv -race -timeout 15m $(go list ./... | grep -v '/suites/')
+ROCEBED_GUEST_TESTS=1 go test -tags ibv -race -timeout 15m $(go list ./... | grep -v '/suites/')
 
 stage "kernel tests and suites"
 scripts/suites.sh kernel
