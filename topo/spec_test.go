@@ -312,3 +312,23 @@ func FuzzSpec(f *testing.F) {
 		p.DeadlockStatement()
 	})
 }
+
+func TestOnlyTheTopologyOfAScenarioIsLookedAt(t *testing.T) {
+	p, err := FromScenario("s.yaml", []byte("name: mine\nseed: [what]\nworkloads: unfinished\ntopology: {star: {hosts: 2}, addresses: ipv6}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Topology.Name != "mine" || p.Options.Family != IPv6 {
+		t.Errorf("%q %v", p.Topology.Name, p.Options)
+	}
+	for file, want := range map[string]string{
+		"name: x":                               `key "topology" is missing`,
+		"topology: {star: {hosts: 0}}":          "s.yaml:1:19: hosts: 0 is less than 1",
+		"topolgy: {star: {hosts: 1}}":           `unknown key "topolgy" (did you mean "topology"?)`,
+		"topology: {star: {hosts: 4194304000}}": "is more than 65536",
+	} {
+		if _, err := FromScenario("s.yaml", []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", file, err, want)
+		}
+	}
+}

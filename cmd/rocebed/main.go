@@ -24,6 +24,7 @@ const (
 var commands = []func() *cobra.Command{
 	newImageCommand,
 	newShellCommand,
+	newGraphCommand,
 	newGuestInitCommand,
 }
 
