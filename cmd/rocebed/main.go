@@ -22,9 +22,12 @@ const (
 
 // commands makes the commands. To add one, write its file and name it here.
 var commands = []func() *cobra.Command{
+	newRunCommand,
+	newValidateCommand,
 	newImageCommand,
 	newShellCommand,
 	newGraphCommand,
+	newVersionCommand,
 	newGuestInitCommand,
 }
 

@@ -16,6 +16,13 @@ type Workload struct {
 	Messages      int64         `cel:"messages"`       // completed work requests
 	Errors        int64         `cel:"errors"`         // work requests that completed with an error
 	Retries       int64         `cel:"retries"`        // times that requesters went back and sent again
+	Lost          int64         `cel:"lost"`           // messages that never arrived; UC and UD allow it
+	Duplicates    int64         `cel:"duplicates"`     // messages that arrived twice
+	OutOfOrder    int64         `cel:"out_of_order"`   // messages that others overtook
+	Violations    int64         `cel:"violations"`     // byte outcomes that verbs semantics forbid
+	Jain          float64       `cel:"jain"`           // Jain's fairness index over the flows' goodputs
+	AlgBwBps      int64         `cel:"algbw_bps"`      // collectives: size × 8 ÷ time of an iteration
+	BusBwBps      int64         `cel:"busbw_bps"`      // collectives: what that is on the busiest link
 	Duration      time.Duration `cel:"duration"`       // from the first post to the last completion
 	Passed        bool          `cel:"passed"`         // it completed, and its data is right
 	Latency       Latency       `cel:"latency"`

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -64,4 +65,23 @@ type Event struct {
 	Text   string        `json:"text,omitempty"`  // for a reader
 	Data   any           `json:"data,omitempty"`  // for a program
 	Level  string        `json:"level,omitempty"` // warning or error; empty: information
+}
+
+// Amend changes the manifest of a record that is complete in itself: what only the machine
+// around it knows. data/ and its hash stay as they are.
+func Amend(dir string, change func(*Manifest)) error {
+	r, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	m := r.manifest
+	change(&m)
+	b, err := encode(m, "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeWhole(dir, manifestFile, b); err != nil {
+		return fmt.Errorf("record %s: %w", dir, err)
+	}
+	return nil
 }

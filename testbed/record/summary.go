@@ -39,21 +39,30 @@ type Summary struct {
 
 // Workload is a workload's result.
 type Workload struct {
-	Name          string        `json:"name"`
-	Kind          string        `json:"kind"`
-	Passed        bool          `json:"passed"`
-	Bytes         int64         `json:"bytes"` // payload bytes of completed work requests
-	GoodputBps    int64         `json:"goodput_bps"`
-	VerifiedBytes int64         `json:"verified_bytes"`
-	WrongBytes    int64         `json:"wrong_bytes"`
-	Messages      int64         `json:"messages"`
-	Errors        int64         `json:"errors"` // work requests that completed with an error
-	Retries       int64         `json:"retries"`
-	Duration      time.Duration `json:"duration_ns"`
-	Latency       Latency       `json:"latency"`
-	Statuses      []string      `json:"statuses"`
-	Problems      []string      `json:"problems"`
-	Flows         []Flow        `json:"flows,omitempty"`
+	Name          string `json:"name"`
+	Kind          string `json:"kind"`
+	Passed        bool   `json:"passed"`
+	Bytes         int64  `json:"bytes"` // payload bytes of completed work requests
+	GoodputBps    int64  `json:"goodput_bps"`
+	VerifiedBytes int64  `json:"verified_bytes"`
+	WrongBytes    int64  `json:"wrong_bytes"`
+	Messages      int64  `json:"messages"`
+	Errors        int64  `json:"errors"` // work requests that completed with an error
+	// Retries is how often requesters went back and sent again while the workload ran, those of
+	// workloads that ran at the same time included.
+	Retries    int64         `json:"retries"`
+	Lost       int64         `json:"lost"` // messages; UC and UD allow it
+	Duplicates int64         `json:"duplicates"`
+	OutOfOrder int64         `json:"out_of_order"`
+	Violations int64         `json:"violations"` // byte outcomes that verbs semantics forbid
+	Jain       float64       `json:"jain"`       // fairness over the flows' goodputs
+	AlgBwBps   int64         `json:"algbw_bps,omitempty"`
+	BusBwBps   int64         `json:"busbw_bps,omitempty"`
+	Duration   time.Duration `json:"duration_ns"`
+	Latency    Latency       `json:"latency"`
+	Statuses   []string      `json:"statuses"`
+	Problems   []string      `json:"problems"`
+	Flows      []Flow        `json:"flows,omitempty"`
 }
 
 // Latency are percentiles of messages, from post to completion.

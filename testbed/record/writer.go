@@ -46,6 +46,7 @@ type Writer struct {
 	last    map[string]float64 // the values of the last reading, by key
 	streams map[string]*os.File
 	closed  bool
+	hash    string // once sealed
 }
 
 // Create begins a record in dir, which must be empty or not exist yet.
@@ -149,18 +150,30 @@ func (w *Writer) Stream(name string) (io.WriteCloser, error) {
 	return &stream{w: w, f: f, name: name}, nil
 }
 
-// Finish hashes data/, writes the manifest and closes the record. m's Hash, Complete and
-// Format are set here. On an error the record stays, marked incomplete.
-func (w *Writer) Finish(m Manifest) (hash string, err error) {
+// Seal closes data/ and hashes it: nothing is written there any more, reports still are beside it.
+func (w *Writer) Seal() (hash string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closeFiles()
 	if w.err != nil {
 		return "", w.err
 	}
-	if hash, err = Hash(filepath.Join(w.dir, dataDir)); err != nil {
-		return "", w.keep(err)
+	if w.hash == "" {
+		if w.hash, err = Hash(filepath.Join(w.dir, dataDir)); err != nil {
+			return "", w.keep(err)
+		}
 	}
+	return w.hash, nil
+}
+
+// Finish seals the record if that wasn't done and writes the manifest as complete. m's Hash,
+// Complete and Format are set here. On an error the record stays, marked incomplete.
+func (w *Writer) Finish(m Manifest) (hash string, err error) {
+	if hash, err = w.Seal(); err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	m.Format, m.Complete, m.Hash = Format, true, hash
 	return hash, w.putManifest(m)
 }

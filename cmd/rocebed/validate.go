@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+func newValidateCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate SCENARIO...",
+		Short: "Check scenario files without creating anything",
+		Long: `Check scenario files: keys, units, names, the topology and its plan, workloads, faults and expectations. All problems
+of a file are said at once, each with file, line and column. The exit code is 2 if there are any.`,
+		Example: "  rocebed validate scenarios/*.yaml\n  rocebed validate --json my.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return validate(args, asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: valid, and problems with their places")
+	return c
+}
+
+// placed is a problem as JSON.
+type placed struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path"`
+	Problem string `json:"problem"`
+}
+
+func validate(paths []string, asJSON bool) error {
+	all := []placed{}
+	for _, path := range paths {
+		s, err := testbed.Load(path)
+		var ps strict.Problems
+		switch {
+		case err == nil:
+			if !asJSON {
+				fmt.Println(testbed.Describe(s))
+			}
+			continue
+		case errors.As(err, &ps):
+			for _, p := range ps {
+				all = append(all, placed{p.File, p.Line, p.Col, p.Path, p.Err.Error()})
+			}
+		default:
+			all = append(all, placed{File: path, Problem: err.Error()})
+		}
+		if !asJSON {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if asJSON {
+		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"valid": len(all) == 0, "problems": all}); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		return exitCode(exitUsage)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package testbed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/expect"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/topo/strict"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// checker gathers everything that is wrong with a scenario. A part that did not decode is not
+// judged further: what follows from a misspelt key would only hide it.
+type checker struct {
+	s        *Scenario
+	f        *file
+	problems strict.Problems
+}
+
+// take adds err's problems, placed under path where they have no place yet.
+func (c *checker) take(path string, err error) {
+	if err == nil {
+		return
+	}
+	var ps strict.Problems
+	if errors.As(c.s.doc.Locate(path, err), &ps) {
+		c.problems = append(c.problems, ps...)
+	}
+}
+
+func (c *checker) wrong(path, format string, args ...any) {
+	c.problems = append(c.problems, c.s.doc.Errorf(path, format, args...))
+}
+
+func (c *checker) err() error {
+	if len(c.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.problems, func(a, b *strict.Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	return c.problems
+}
+
+// sound says that nothing at path or below it is wrong so far.
+func (c *checker) sound(path string) bool {
+	return !slices.ContainsFunc(c.problems, func(p *strict.Problem) bool {
+		if p.Path == "" && p.Line <= 1 {
+			return true // the file could not be parsed
+		}
+		rest, under := strings.CutPrefix(p.Path, path)
+		return under && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+var scenarioName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$`)
+
+func (c *checker) check() {
+	s, f := c.s, c.f
+	if c.sound("apiVersion") && f.APIVersion != APIVersion {
+		c.wrong("apiVersion", "%q is not a version that this rocebed reads: write %s", f.APIVersion, APIVersion)
+	}
+	if c.sound("name") && !scenarioName.MatchString(f.Name) {
+		c.wrong("name", "%q is not a name: small letters, digits, '-', '.' and '_', at most 64", f.Name)
+	}
+	if c.sound("nics") {
+		c.take("nics", s.NICs.Validate())
+	}
+	if c.sound("switches") {
+		c.take("switches", s.Switches.Validate())
+	}
+	if c.sound("topology") {
+		var err error
+		if s.Topology, err = f.Topology.Build(); err == nil {
+			s.Plan, err = s.Topology.Plan(f.Topology.PlanOptions())
+		}
+		c.take("topology", err)
+	}
+	c.workloads()
+	c.faults()
+	c.expect()
+}
+
+// workloads drops what CheckAll says of a workload that did not decode.
+func (c *checker) workloads() {
+	if c.s.Topology == nil {
+		return
+	}
+	unsound := map[string]bool{}
+	for i := range c.s.Workloads {
+		path := fmt.Sprintf("workloads[%d]", i)
+		unsound[path] = !c.sound(path)
+	}
+	var ps strict.Problems
+	if !errors.As(c.s.doc.Locate("workloads", workloads.CheckAll(c.s.Workloads, c.s.Topology)), &ps) {
+		return
+	}
+	for _, p := range ps {
+		if item, _, _ := strings.Cut(p.Path, "]"); !unsound[item+"]"] {
+			c.problems = append(c.problems, p)
+		}
+	}
+}
+
+func (c *checker) faults() {
+	names := map[string]bool{}
+	for i := range c.s.Faults {
+		f, path := &c.s.Faults[i], fmt.Sprintf("faults[%d]", i)
+		if names[f.Name] && f.Name != "" {
+			c.wrong(path+".name", "there are two faults called %q", f.Name)
+		}
+		names[f.Name] = true
+		if !c.sound(path) {
+			continue
+		}
+		c.take(path, f.Validate())
+		if c.s.Topology != nil && c.sound(path) {
+			_, err := faults.Resolve(f, c.s.Topology)
+			c.take(path, err)
+		}
+	}
+}
+
+func workloadNames(all []workloads.Spec) []string {
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return names
+}
+
+func faultNames(all []faults.Spec) []string {
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return names
+}
+
+// expect compiles the expectations. Without a topology node names can't be judged, and
+// everything that names one would be wrong for another's fault.
+func (c *checker) expect() {
+	if !c.sound("expect") || c.s.Topology == nil {
+		return
+	}
+	names := expect.Names{Workloads: workloadNames(c.s.Workloads), Faults: faultNames(c.s.Faults), Metrics: metrics.Standard}
+	for i := range c.s.Topology.Nodes {
+		names.Nodes = append(names.Nodes, c.s.Topology.Nodes[i].Name)
+	}
+	var err error
+	if c.s.env, err = expect.NewEnv(names); err != nil {
+		c.take("expect", err)
+		return
+	}
+	for i, text := range c.s.Expect {
+		path := fmt.Sprintf("expect[%d]", i)
+		program, problems := c.s.env.Compile(text)
+		for _, p := range problems {
+			c.expectation(path, p)
+		}
+		c.s.programs = append(c.s.programs, program)
+	}
+}
+
+// expectation reports a problem inside an expression at its own place in the file, where the
+// expression stands on one line.
+func (c *checker) expectation(path string, p expect.Problem) {
+	at := c.s.doc.Errorf(path, "%w", p)
+	lines := strings.Split(string(c.s.Source), "\n")
+	if at.Line >= 1 && at.Line <= len(lines) && p.Line == 1 {
+		line := []rune(lines[at.Line-1])
+		if at.Col >= 1 && at.Col <= len(line) {
+			switch line[at.Col-1] {
+			case '|', '>':
+			case '"', '\'':
+				at.Col += p.Column
+			default:
+				at.Col += p.Column - 1
+			}
+		}
+	}
+	c.problems = append(c.problems, at)
+}

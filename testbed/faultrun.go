@@ -1,0 +1,304 @@
+package testbed
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// Wall times that an injector may take before it counts as stuck. Healing gets its time anew
+// whatever was spent before.
+const (
+	applyDeadline = 20 * time.Second
+	healDeadline  = 30 * time.Second
+)
+
+// faultRun drives a scenario's faults through planned → applied → verified → healed → verified
+// clean, on the run's control loop. All methods are called on it.
+type faultRun struct {
+	loop     loop.Loop
+	dilation loop.Dilation
+	injector fabric.Injector
+	epoch    loop.Time // when the workloads started
+	event    func(record.Event)
+	changed  func() // after each step, so that the run can see whether it may end
+
+	all    []*oneFault
+	active []*oneFault // in force or on the way in or out, in order of applying
+	ending bool
+}
+
+// oneFault is a fault of the scenario over all its windows.
+type oneFault struct {
+	spec    faults.Spec
+	result  record.Fault
+	window  int // the next one
+	timer   loop.Timer
+	armed   bool // waits for its next window
+	applied fabric.Applied
+	busy    bool // an injector's answer is awaited
+	healing bool
+	clean   bool // every strike so far was verified clean
+	ended   bool // no further window comes
+}
+
+func newFaultRun(specs []faults.Spec) *faultRun {
+	r := &faultRun{}
+	for _, spec := range specs {
+		r.all = append(r.all, &oneFault{spec: spec, clean: true, result: record.Fault{
+			Name: spec.Name, Kind: string(spec.Kind), At: spec.At, MayMiss: spec.MayMiss, Problems: []string{},
+		}})
+	}
+	return r
+}
+
+// start plans every fault. The schedule counts from now.
+func (r *faultRun) start(epoch loop.Time) {
+	r.epoch = epoch
+	for _, f := range r.all {
+		f.timer.Fire = func() { r.fire(f) }
+		r.plan(f)
+	}
+}
+
+// plan arms the fault's next window, if there is one.
+func (r *faultRun) plan(f *oneFault) {
+	w, ok := f.spec.Schedule.Nth(f.window)
+	if !ok || r.ending {
+		f.ended = true
+		r.changed()
+		return
+	}
+	r.tell(f, "planned", fmt.Sprintf("for %v", w.Start), "")
+	f.armed = true
+	r.loop.Arm(&f.timer, r.epoch.Add(w.Start))
+}
+
+func (r *faultRun) fire(f *oneFault) {
+	if !f.armed {
+		return
+	}
+	f.armed = false
+	if f.applied != nil { // the window ends
+		r.heal(f)
+		return
+	}
+	r.apply(f)
+}
+
+func (r *faultRun) apply(f *oneFault) {
+	r.active = append(r.active, f)
+	f.window++
+	r.ask(f, "apply", applyDeadline, func(done func(error)) {
+		r.injector.Apply(f.spec, func(a fabric.Applied, err error) {
+			r.loop.Post(func() {
+				if a != nil {
+					f.applied = a // even when the answer came too late: it must be healed
+				}
+				done(err)
+			})
+		})
+	}, func(err error) {
+		if err != nil {
+			r.fail(f, "applying it failed: %v", err)
+			if f.applied == nil {
+				r.drop(f)
+				return
+			}
+			r.heal(f)
+			return
+		}
+		f.result.Strikes++
+		r.tell(f, "applied", "", "")
+		r.verify(f)
+	})
+}
+
+func (r *faultRun) verify(f *oneFault) {
+	r.ask(f, "verify", applyDeadline, r.posted(f.applied.Verify), func(err error) {
+		if err != nil {
+			r.fail(f, "reading it back failed: %v", err)
+		} else {
+			f.result.Verified = true
+			r.tell(f, "verified", "", "")
+		}
+		w, _ := f.spec.Schedule.Nth(f.window - 1)
+		switch {
+		case r.ending:
+			r.healNext()
+		case w.End != faults.Forever:
+			f.armed = true
+			r.loop.Arm(&f.timer, r.epoch.Add(w.End))
+		}
+		r.changed()
+	})
+}
+
+// heal reads the hits, undoes the fault and checks that nothing of it is left. It tries to
+// heal twice before it gives up.
+func (r *faultRun) heal(f *oneFault) {
+	f.healing = true
+	r.ask(f, "count hits", applyDeadline, func(done func(error)) {
+		f.applied.Hits(func(n uint64, err error) {
+			r.loop.Post(func() {
+				if err == nil {
+					f.result.Hits += int64(n)
+				}
+				done(err)
+			})
+		})
+	}, func(err error) {
+		if err != nil {
+			r.fail(f, "counting its hits failed: %v", err)
+		}
+		r.undo(f, 2)
+	})
+}
+
+func (r *faultRun) undo(f *oneFault, tries int) {
+	r.ask(f, "heal", healDeadline, r.posted(f.applied.Heal), func(err error) {
+		switch {
+		case err != nil && tries > 1:
+			r.tell(f, "heal failed", err.Error()+"; once more", "warning")
+			r.undo(f, tries-1)
+		case err != nil:
+			f.clean = false
+			r.fail(f, "IT COULD NOT BE HEALED: %v", err)
+			r.drop(f)
+		default:
+			r.tell(f, "healed", fmt.Sprintf("%d hits", f.result.Hits), "")
+			r.ask(f, "verify clean", healDeadline, r.posted(f.applied.VerifyClean), func(err error) {
+				if err != nil {
+					f.clean = false
+					r.fail(f, "SOMETHING OF IT IS LEFT after healing: %v", err)
+				} else {
+					r.tell(f, "verified clean", "", "")
+				}
+				r.drop(f)
+			})
+		}
+	})
+}
+
+// drop takes a fault out of force and plans its next window.
+func (r *faultRun) drop(f *oneFault) {
+	f.applied, f.healing = nil, false
+	for i, a := range r.active {
+		if a == f {
+			r.active = append(r.active[:i], r.active[i+1:]...)
+			break
+		}
+	}
+	r.plan(f)
+	if r.ending {
+		r.healNext()
+	}
+	r.changed()
+}
+
+// end plans nothing more and heals what is in force, last in first out. changed is called
+// until settled.
+func (r *faultRun) end() {
+	if r.ending {
+		return
+	}
+	r.ending = true
+	for _, f := range r.all {
+		if f.armed {
+			r.loop.Disarm(&f.timer)
+			f.armed = false
+		}
+		if f.applied == nil && !f.busy {
+			f.ended = true
+		}
+	}
+	r.healNext()
+	r.changed()
+}
+
+// healNext heals the fault that was applied last, unless it is on its way already.
+func (r *faultRun) healNext() {
+	if len(r.active) == 0 {
+		return
+	}
+	if f := r.active[len(r.active)-1]; !f.busy && !f.healing && f.applied != nil {
+		r.heal(f)
+	}
+}
+
+// settled says that nothing is in force or on its way.
+func (r *faultRun) settled() bool { return len(r.active) == 0 }
+
+// over says that no further window of any fault comes and none is in force that ends by itself.
+func (r *faultRun) over() bool {
+	for _, f := range r.all {
+		open := false
+		if f.applied != nil && !f.busy && !f.armed {
+			open = true // until the end of the run
+		}
+		if !f.ended && !open {
+			return false
+		}
+	}
+	return true
+}
+
+// posted makes an injector's callback come back on the loop.
+func (r *faultRun) posted(call func(func(error))) func(func(error)) {
+	return func(done func(error)) {
+		call(func(err error) { r.loop.Post(func() { done(err) }) })
+	}
+}
+
+// ask calls the injector and waits for its answer no longer than a deadline of wall time. The
+// answer is taken once; one that comes too late is only noted.
+func (r *faultRun) ask(f *oneFault, what string, within time.Duration, call func(done func(error)), then func(error)) {
+	f.busy = true
+	answered := false
+	answer := func(err error) {
+		if answered {
+			return
+		}
+		answered = true
+		f.busy = false
+		then(err)
+	}
+	late := &loop.Timer{}
+	late.Fire = func() { answer(fmt.Errorf("%s: no answer within %v of wall time", what, within)) }
+	r.loop.Arm(late, r.loop.Now().Add(max(r.dilation.Fabric(within), 1)))
+	call(func(err error) {
+		r.loop.Disarm(late)
+		answer(err)
+	})
+}
+
+func (r *faultRun) tell(f *oneFault, what, text, level string) {
+	r.event(record.Event{At: r.loop.Now().Sub(r.epoch), Source: "fault", Name: f.spec.Name, What: what, Text: text, Level: level})
+}
+
+func (r *faultRun) fail(f *oneFault, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	f.result.Problems = append(f.result.Problems, text)
+	r.tell(f, "failed", text, "error")
+}
+
+// results judges the faults once they have settled.
+func (r *faultRun) results() []record.Fault {
+	out := []record.Fault{}
+	for _, f := range r.all {
+		f.result.Healed = f.clean && f.result.Strikes > 0
+		switch {
+		case f.spec.MayMiss:
+		case f.result.Strikes == 0 && len(f.result.Problems) == 0:
+			f.result.Problems = append(f.result.Problems, fmt.Sprintf("it never came into force: the run was over before %v (may_miss: true allows that)", f.spec.Schedule.At))
+		case f.result.Hits == 0 && f.result.Strikes > 0:
+			f.result.Problems = append(f.result.Problems, "it hit nothing (may_miss: true allows that)")
+		}
+		out = append(out, f.result)
+	}
+	return out
+}

@@ -1,0 +1,172 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// scripted is an injector whose answers a test chooses; it logs what is asked of it.
+type scripted struct {
+	l      loop.Loop
+	log    []string
+	broken map[string]int // "heal a": how often that fails; negative: no answer ever comes
+	hits   map[string]uint64
+}
+
+func (s *scripted) answer(what string, done func(error)) {
+	s.log = append(s.log, what)
+	n := s.broken[what]
+	switch {
+	case n < 0:
+		return
+	case n > 0:
+		s.broken[what]--
+		loop.After(s.l, time.Microsecond, func() { done(errors.New("no")) })
+		return
+	}
+	loop.After(s.l, time.Microsecond, func() { done(nil) })
+}
+
+func (s *scripted) Check(faults.Spec) error { return nil }
+func (s *scripted) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
+	s.answer("apply "+spec.Name, func(err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(&scriptedFault{s, spec.Name}, nil)
+	})
+}
+
+type scriptedFault struct {
+	s    *scripted
+	name string
+}
+
+func (f *scriptedFault) Verify(done func(error)) { f.s.answer("verify "+f.name, done) }
+func (f *scriptedFault) Hits(done func(uint64, error)) {
+	f.s.answer("hits "+f.name, func(err error) { done(f.s.hits[f.name], err) })
+}
+func (f *scriptedFault) Heal(done func(error))        { f.s.answer("heal "+f.name, done) }
+func (f *scriptedFault) VerifyClean(done func(error)) { f.s.answer("clean "+f.name, done) }
+
+// play runs faults until a time, ends them, and lets everything settle.
+func play(t *testing.T, s *scripted, until time.Duration, specs ...faults.Spec) (*faultRun, []record.Event) {
+	t.Helper()
+	v := loop.NewVirtual(time.Microsecond)
+	node := v.Node(1)
+	s.l = node
+	if s.hits == nil {
+		s.hits = map[string]uint64{"a": 1, "b": 1, "c": 1}
+	}
+	var events []record.Event
+	r := newFaultRun(specs)
+	r.loop, r.dilation, r.injector = node, 1, s
+	r.event = func(e record.Event) { events = append(events, e) }
+	r.changed = func() {}
+	node.Post(func() { r.start(node.Now()) })
+	loopUntil := loop.Time(until)
+	v.RunUntil(loopUntil)
+	node.Post(r.end)
+	if !v.Run(func() bool { return r.ending && r.settled() }) {
+		t.Fatalf("the faults never settled; asked so far: %v", s.log)
+	}
+	return r, events
+}
+
+func spec(name string, at, length time.Duration) faults.Spec {
+	return faults.Spec{Name: name, Kind: faults.Loss, Schedule: faults.Schedule{At: at, For: length}}
+}
+
+func problems(r *faultRun) (out []string) {
+	for _, f := range r.results() {
+		for _, p := range f.Problems {
+			out = append(out, f.Name+": "+p)
+		}
+	}
+	return out
+}
+
+func TestFaultsHealLastInFirstOut(t *testing.T) {
+	s := &scripted{}
+	r, _ := play(t, s, time.Second, spec("a", 10*time.Millisecond, 0), spec("b", 20*time.Millisecond, 0), spec("c", 5*time.Millisecond, 0))
+	var healed []string
+	for _, l := range s.log {
+		if n, ok := strings.CutPrefix(l, "heal "); ok {
+			healed = append(healed, n)
+		}
+	}
+	if fmt.Sprint(healed) != "[b a c]" || problems(r) != nil {
+		t.Errorf("healed in the order %v, problems %v", healed, problems(r))
+	}
+}
+
+func TestAFaultGoesThroughItsWholeLife(t *testing.T) {
+	s := &scripted{hits: map[string]uint64{"a": 3}}
+	f := spec("a", time.Millisecond, time.Millisecond)
+	f.Schedule.Every, f.Schedule.Count = 5*time.Millisecond, 2
+	r, events := play(t, s, time.Second, f)
+	var life []string
+	for _, e := range events {
+		life = append(life, e.What)
+	}
+	if want := "planned applied verified healed verified clean planned applied verified healed verified clean"; strings.Join(life, " ") != want {
+		t.Errorf("life:\n %s\nwant:\n %s", strings.Join(life, " "), want)
+	}
+	if got := r.results()[0]; got.Hits != 6 || got.Strikes != 2 || !got.Healed || !got.Verified || len(got.Problems) > 0 {
+		t.Errorf("result: %+v", got)
+	}
+}
+
+func TestAFailedHealIsTriedAgainAndThenFailsTheRun(t *testing.T) {
+	r, _ := play(t, &scripted{broken: map[string]int{"heal a": 1}}, time.Second, spec("a", 0, 0))
+	if problems(r) != nil || !r.results()[0].Healed {
+		t.Errorf("one failure must not matter: %v", problems(r))
+	}
+	r, _ = play(t, &scripted{broken: map[string]int{"heal b": 2}}, time.Second, spec("a", 0, 0), spec("b", time.Millisecond, 0))
+	if got := problems(r); len(got) != 1 || !strings.Contains(got[0], "b: IT COULD NOT BE HEALED") || r.results()[1].Healed {
+		t.Errorf("problems %q", got)
+	}
+	if !r.results()[0].Healed {
+		t.Error("the fault applied before it was not healed")
+	}
+}
+
+func TestAnInjectorThatNeverAnswersDoesNotHangTheRun(t *testing.T) {
+	for _, stuck := range []string{"apply a", "verify a", "hits a", "heal a", "clean a"} {
+		s := &scripted{broken: map[string]int{stuck: -1}}
+		r, _ := play(t, s, time.Second, spec("a", 0, 0), spec("b", 0, 0))
+		if got := problems(r); len(got) == 0 || !strings.Contains(strings.Join(got, "\n"), "no answer within") {
+			t.Errorf("%s: problems %q", stuck, got)
+		}
+		if !r.results()[1].Healed {
+			t.Errorf("%s: the other fault was not healed", stuck)
+		}
+	}
+}
+
+func TestAFaultThatHitNothingFailsTheRunUnlessItMay(t *testing.T) {
+	s := &scripted{hits: map[string]uint64{"a": 0, "b": 0}}
+	may := spec("b", 0, 0)
+	may.MayMiss = true
+	r, _ := play(t, s, time.Second, spec("a", 0, 0), may, spec("c", time.Hour, 0))
+	got := strings.Join(problems(r), "\n")
+	if !strings.Contains(got, "a: it hit nothing") || strings.Contains(got, "b:") || !strings.Contains(got, "c: it never came into force") {
+		t.Errorf("problems:\n%s", got)
+	}
+}
+
+func TestSomethingLeftBehindFailsTheRun(t *testing.T) {
+	r, _ := play(t, &scripted{broken: map[string]int{"clean a": 1}}, time.Second, spec("a", 0, 0))
+	if got := problems(r); len(got) != 1 || !strings.Contains(got[0], "SOMETHING OF IT IS LEFT") || r.results()[0].Healed {
+		t.Errorf("problems %q", got)
+	}
+}

@@ -1,0 +1,201 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/guest"
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// Where things lie in the guest.
+const (
+	guestFolder   = "/x"
+	guestScenario = guestFolder + "/scenario.yaml"
+	guestRecord   = guestFolder + "/record"
+)
+
+// windDown is how long a run in the guest may take to heal and take its fabric down once it
+// was told to stop, in wall time.
+const windDown = 3 * time.Minute
+
+// runInGuest runs the scenario by this same binary inside a microVM and takes the record out.
+// The scenario has been checked here, so that nothing is booted for a misspelt key.
+func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
+	began := time.Now()
+	if err := emptyOrMissing(opt.Out); err != nil {
+		return nil, err
+	}
+	opt.Progress.Step("booting the guest")
+	g, err := guest.Boot(ctx, guest.Config{
+		MemoryMB: guestMemory(s),
+		Files:    []guest.File{{Content: s.Source, To: guestScenario}},
+		Progress: opt.Progress.Status,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	for _, f := range g.Report.Failed {
+		opt.Progress.Note(fmt.Sprintf("a boot under %s failed after %.1f s and was tried again: %s", f.Accel, f.Lasted.Seconds(), f.Reason))
+	}
+	opt.Progress.Note(fmt.Sprintf("guest: kernel %s under %s, %d MiB, %d processors, booted in %.1f s",
+		g.Report.Kernel, g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs, g.Report.Total.Seconds()))
+
+	var stdout bytes.Buffer
+	code, err := inGuest(ctx, g, guestArgv(s, opt), &stdout, &relay{to: opt.Progress})
+	if err != nil {
+		return nil, fmt.Errorf("run in the guest: %w", err)
+	}
+	var sum record.Summary
+	if err := json.Unmarshal(stdout.Bytes(), &sum); err != nil {
+		return nil, fmt.Errorf("run in the guest ended with exit code %d and no result (%d bytes on its standard output)", code, stdout.Len())
+	}
+	opt.Progress.Step("taking the record out of the guest")
+	fetch, cancel := context.WithTimeout(context.WithoutCancel(ctx), windDown)
+	defer cancel()
+	boot, err := json.Marshal(g.Report)
+	if err != nil {
+		return nil, err
+	}
+	err = takeRecord(fetch, g, opt.Out, func(m *record.Manifest) {
+		m.Guest, m.GuestBoot = true, boot
+		m.Path, m.Scenario, m.BackendWhy = opt.Out, s.Path, choice.Why
+		m.Phases = append([]record.PhaseTime{{Name: "booting the guest", Wall: g.Report.Total}}, m.Phases...)
+		m.Started, m.Wall = began, time.Since(began)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum.Guest, sum.Record, sum.Wall = true, opt.Out, time.Since(began)
+	return &Outcome{Summary: sum}, nil
+}
+
+// guestArgv is the command that the guest runs.
+func guestArgv(s *Scenario, opt RunOptions) []string {
+	argv := []string{guest.BinaryPath, "run", "--backend", string(Kernel), "--in-guest", "--json", "--out", guestRecord,
+		"--seed", strconv.FormatUint(s.Seed, 10), "--dilation", s.Dilation.String()}
+	for _, c := range opt.Captures {
+		argv = append(argv, "--capture", c.Node+":"+c.Port)
+	}
+	return append(argv, guestScenario)
+}
+
+// inGuest runs a command to its end. When ctx ends the command is told to stop, and is given
+// time to wind down.
+func inGuest(ctx context.Context, g *guest.Guest, argv []string, stdout, stderr io.Writer) (int, error) {
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	p, err := g.Start(whole, guest.Cmd{Argv: argv, Dir: "/", Stdout: stdout, Stderr: stderr})
+	if err != nil {
+		return -1, err
+	}
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		_ = p.Signal("TERM") // if that fails the guest is gone, which Wait says
+		select {
+		case <-done:
+		case <-time.After(windDown):
+			cancel()
+		}
+	}()
+	st, err := p.Wait(whole)
+	close(done)
+	return st.Code, err
+}
+
+// takeRecord unpacks the guest's record beside out, completes its manifest and renames it into
+// place, so that out is a whole record or isn't there.
+func takeRecord(ctx context.Context, g *guest.Guest, out string, complete func(*record.Manifest)) (err error) {
+	out = filepath.Clean(out)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".")
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if err := g.Fetch(ctx, guestRecord, tmp); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if err := record.Amend(tmp, complete); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, out); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
+
+func emptyOrMissing(dir string) error {
+	switch entries, err := os.ReadDir(dir); {
+	case err == nil && len(entries) > 0:
+		return fmt.Errorf("record %s: %w", dir, record.ErrExists)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("record %s: %w", dir, err)
+	}
+	return nil
+}
+
+// guestMemory is what a scenario's guest needs, in MiB. In shared mode every RDMA device costs
+// up to 0.75 MiB per namespace (55 MB at 76 namespaces were measured), in exclusive 1.5; the
+// rest is the system, and what workloads register.
+func guestMemory(s *Scenario) int {
+	devices, namespaces := len(s.Topology.NICs()), len(s.Topology.Nodes)
+	mb := 1024.0 + 1.5*float64(devices)
+	if s.NICs.Mode(len(s.Topology.Hosts())) == fabric.RDMAShared {
+		mb += 0.75 * float64(devices*namespaces)
+	}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		mb += float64(w.Size) * float64(max(w.QPs, 1)*max(w.Depth, 16)) * 4 / (1 << 20)
+	}
+	return int(min(mb, 1<<16))
+}
+
+// relay passes the lines of a run in the guest on as progress.
+type relay struct {
+	to   Progress
+	rest []byte
+}
+
+// Write takes whatever came; lines are passed on when they are whole.
+func (r *relay) Write(b []byte) (int, error) {
+	r.rest = append(r.rest, b...)
+	for {
+		i := bytes.IndexByte(r.rest, '\n')
+		if i < 0 {
+			return len(b), nil
+		}
+		line := strings.TrimRight(string(r.rest[:i]), "\r")
+		r.rest = r.rest[i+1:]
+		switch {
+		case strings.HasPrefix(line, stepMark):
+			r.to.Step("guest: " + strings.TrimPrefix(line, stepMark))
+		case strings.HasPrefix(line, statusMark):
+			r.to.Status(strings.TrimPrefix(line, statusMark))
+		default:
+			r.to.Note(strings.TrimPrefix(line, noteMark))
+		}
+	}
+}

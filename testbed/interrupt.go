@@ -1,0 +1,46 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// ErrInterrupted is the cause of a context that a signal ended.
+var ErrInterrupted = errors.New("a signal asked for the end")
+
+// Interruptible is a context that SIGINT and SIGTERM end. say explains what happens then; a
+// second signal only explains again, because quitting amidst healing would leave a broken
+// fabric behind; the third gives the signal its usual meaning back. Call stop when done.
+func Interruptible(parent context.Context, say func(string)) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 1; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			switch n {
+			case 1:
+				say("stopping: faults are healed and the fabric is taken down first")
+				cancel(ErrInterrupted)
+			case 2:
+				say("still healing and taking down, which ends by itself; once more quits at once, and then `rocebed clean` removes what is left")
+				signal.Reset(os.Interrupt, syscall.SIGTERM)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}

@@ -1,0 +1,164 @@
+package testbed
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rocebed/rocebed/testbed/expect"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// judge turns what happened into the verdict. t is nil when the fabric never came up.
+func (r *run) judge(t *traffic) record.Summary {
+	sum := record.Summary{
+		Name: r.s.Name, Backend: string(r.choice.Backend), Guest: r.opt.InGuest, Seed: r.s.Seed, Dilation: r.manifest.Dilation, Record: r.opt.Out,
+		Workloads: []record.Workload{}, Faults: []record.Fault{}, Expectations: []record.Expectation{}, Counters: []record.Counter{},
+		Warnings: append([]string{}, r.warnings...),
+	}
+	if t != nil {
+		if t.engineErr != nil {
+			r.problem("workloads: %v", t.engineErr)
+		}
+		sum.Faults = append(sum.Faults, t.faultResults...)
+		for _, w := range t.results {
+			sum.Workloads = append(sum.Workloads, summarise(w, t.spans[w.Name]))
+		}
+		r.addOwn(t)
+		sum.Counters = keyCounters(r.table)
+		sum.Expectations = append(sum.Expectations, r.expectations(sum)...)
+	}
+	for _, w := range sum.Workloads {
+		if !w.Passed {
+			r.problem("workload %s: %s", w.Name, strings.Join(w.Problems, "; "))
+		}
+	}
+	for _, f := range sum.Faults {
+		for _, p := range f.Problems {
+			r.problem("fault %s: %s", f.Name, p)
+		}
+	}
+	sum.Problems = append([]string{}, r.problems...)
+	sum.Verdict = record.Pass
+	if len(sum.Problems) > 0 {
+		sum.Verdict = record.Fail
+	}
+	for _, x := range sum.Expectations {
+		if !x.Passed {
+			sum.Verdict = record.Fail
+		}
+	}
+	return sum
+}
+
+// addOwn adds what the harness measured itself to the readings after the run.
+func (r *run) addOwn(t *traffic) {
+	m := metrics.Reading{Phase: metrics.After, At: t.last.At}
+	add := func(name, label string, v float64) {
+		m.Samples = append(m.Samples, metrics.Sample{Name: name, Labels: []string{label}, Value: v})
+	}
+	for _, w := range t.results {
+		add("workload_bytes", w.Name, float64(w.Bytes))
+		add("workload_messages", w.Name, float64(w.Messages))
+		add("workload_verified_bytes", w.Name, float64(w.VerifiedBytes))
+		add("workload_errors", w.Name, float64(w.Errors))
+	}
+	for _, f := range t.faultResults {
+		add("fault_hits", f.Name, float64(f.Hits))
+	}
+	r.reading(m)
+}
+
+func summarise(w *workloads.Result, sp *span) record.Workload {
+	out := record.Workload{
+		Name: w.Name, Kind: string(w.Kind), Passed: w.Passed,
+		Bytes: int64(w.Bytes), GoodputBps: whole(w.GoodputBps), VerifiedBytes: int64(w.VerifiedBytes), WrongBytes: int64(w.WrongBytes),
+		Messages: int64(w.Messages), Errors: int64(w.Errors), Duration: w.Duration, Latency: latency(w.Latency),
+		Lost: int64(w.Lost), Duplicates: int64(w.Duplicates), OutOfOrder: int64(w.OutOfOrder), Violations: int64(w.Violations),
+		Jain: w.Jain, AlgBwBps: whole(w.AlgBwBps), BusBwBps: whole(w.BusBwBps),
+		Statuses: append([]string{}, w.Statuses...), Problems: []string{},
+	}
+	if w.Failure != "" {
+		out.Problems = append(out.Problems, w.Failure)
+	}
+	for i := range w.Examples {
+		out.Problems = append(out.Problems, w.Examples[i].String())
+	}
+	if sp != nil {
+		out.Retries = int64(sp.after - sp.before)
+	}
+	for _, f := range w.Flows {
+		out.Flows = append(out.Flows, record.Flow{
+			Src: f.Src, Dst: f.Dst, Bytes: int64(f.Bytes), VerifiedBytes: int64(f.VerifiedBytes), GoodputBps: whole(f.GoodputBps),
+			Messages: int64(f.Messages), Errors: int64(f.Errors), Duration: f.Duration,
+		})
+	}
+	return out
+}
+
+func whole(f float64) int64 { return int64(math.Round(f)) }
+
+func latency(l workloads.Percentiles) record.Latency {
+	return record.Latency{
+		Count: int64(l.Count), Min: time.Duration(l.Min), Mean: time.Duration(l.Mean), P50: time.Duration(l.P50), P90: time.Duration(l.P90),
+		P99: time.Duration(l.P99), P999: time.Duration(l.P999), Max: time.Duration(l.Max),
+	}
+}
+
+// expectations evaluates the scenario's expectations over the results and the readings.
+func (r *run) expectations(sum record.Summary) []record.Expectation {
+	v := expect.Values{Workloads: map[string]expect.Workload{}, Faults: map[string]expect.Fault{}, Metrics: r.table}
+	for _, w := range sum.Workloads {
+		x := expect.Workload{
+			Bytes: w.Bytes, GoodputBps: w.GoodputBps, VerifiedBytes: w.VerifiedBytes, WrongBytes: w.WrongBytes, Messages: w.Messages,
+			Errors: w.Errors, Retries: w.Retries, Duration: w.Duration, Passed: w.Passed, Statuses: w.Statuses,
+			Lost: w.Lost, Duplicates: w.Duplicates, OutOfOrder: w.OutOfOrder, Violations: w.Violations,
+			Jain: w.Jain, AlgBwBps: w.AlgBwBps, BusBwBps: w.BusBwBps,
+			Latency: expect.Latency{Min: w.Latency.Min, Mean: w.Latency.Mean, P50: w.Latency.P50, P90: w.Latency.P90,
+				P99: w.Latency.P99, P999: w.Latency.P999, Max: w.Latency.Max},
+		}
+		for _, f := range w.Flows {
+			x.Flows = append(x.Flows, expect.Flow{Src: f.Src, Dst: f.Dst, Bytes: f.Bytes, GoodputBps: f.GoodputBps, Messages: f.Messages, Errors: f.Errors})
+		}
+		v.Workloads[w.Name] = x
+	}
+	for _, f := range sum.Faults {
+		v.Faults[f.Name] = expect.Fault{Kind: f.Kind, Hits: f.Hits, Strikes: int64(f.Strikes), Verified: f.Verified, Healed: f.Healed}
+	}
+	var out []record.Expectation
+	for _, p := range r.s.programs {
+		out = append(out, p.Eval(v))
+	}
+	return out
+}
+
+// keyNames are the counters that a result table shows when they moved, in order.
+var keyNames = []string{
+	"sent_pkts", "out_of_seq_request", "duplicate_request", "rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
+	"rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err", "send_err", "link_downed", "qdisc_drops", "ecn_marked",
+	"if_rx_dropped", "if_tx_dropped", "softnet_dropped",
+}
+
+func keyCounters(table *metrics.Table) []record.Counter {
+	out := []record.Counter{}
+	for _, name := range keyNames {
+		all, err := table.Select(name, nil)
+		if err != nil {
+			continue
+		}
+		c := record.Counter{Name: name}
+		for _, s := range all {
+			d := s.Delta()
+			c.Total += d
+			if d > c.TopTotal {
+				c.TopTotal, c.Top = d, strings.Join(s.Labels, ":")
+			}
+		}
+		if c.Total != 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,282 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/testbed/report"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// teardownDeadline bounds taking a fabric down, in wall time, whatever was spent before.
+const teardownDeadline = 90 * time.Second
+
+// RunOptions are what a run takes besides its scenario. The zero value is a run of the
+// scenario as it says, into DefaultOut.
+type RunOptions struct {
+	Backend  Backend   // overrides the scenario's, unless empty
+	Dilation *Dilation // overrides the scenario's
+	Seed     *uint64   // overrides the scenario's
+	Guest    bool      // run in the guest whatever this machine can
+	InGuest  bool      // this machine is the guest
+
+	// Out is the folder that the record goes to; it must be empty or not exist. Empty: DefaultOut.
+	Out string
+	// Testbed names what the run makes on the machine. Empty: the scenario's name and the process id.
+	Testbed string
+	// Captures are ports whose packets go into the record.
+	Captures []topo.PortRef
+
+	Progress Progress     // nil: silent
+	Log      *slog.Logger // nil: discarded
+}
+
+// Outcome is what a run came to.
+type Outcome struct {
+	Summary record.Summary
+}
+
+// Passed says whether the verdict is pass.
+func (o *Outcome) Passed() bool { return o.Summary.Verdict == record.Pass }
+
+// DefaultOut is where a record goes when nothing else was said: out/NAME-TIME.
+func DefaultOut(s *Scenario, now time.Time) string {
+	return filepath.Join("out", s.Name+"-"+now.Format("20060102-150405"))
+}
+
+// Run executes a scenario and leaves a record. An error means that there is no verdict: the
+// scenario asks for what can't be had (strict.Problems, ErrIncapable) or the record could not be
+// written. Whatever went wrong on the fabric is a failed Outcome. When ctx ends, faults are
+// healed and the fabric is taken down before Run returns.
+func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
+	if opt.Progress == nil {
+		opt.Progress = Silent{}
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Out == "" {
+		opt.Out = DefaultOut(s, time.Now())
+	}
+	if opt.Testbed == "" {
+		opt.Testbed = fmt.Sprintf("%s-%d", s.Name, os.Getpid())
+	}
+	if opt.Seed != nil {
+		s.Seed = *opt.Seed
+	}
+	if opt.Dilation != nil {
+		s.Dilation = *opt.Dilation
+	}
+	for _, c := range opt.Captures {
+		if _, ok := s.Plan.Port(c); !ok {
+			return nil, fmt.Errorf("capture: there is no port %s:%s in the topology", c.Node, c.Port)
+		}
+	}
+	choice, err := Choose(ctx, s, opt.Backend, opt.Guest)
+	if err != nil {
+		return nil, err
+	}
+	if choice.Guest && opt.InGuest {
+		return nil, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
+	}
+	opt.Progress.Note(choice.Why)
+	if choice.Guest {
+		return runInGuest(ctx, s, opt, choice)
+	}
+	if err := choice.Builder.check(s); err != nil {
+		return nil, err
+	}
+	return runHere(ctx, s, opt, choice)
+}
+
+// check is Check with its problems placed in the scenario file.
+func (b *Builder) check(s *Scenario) error {
+	if b.Check == nil {
+		return nil
+	}
+	return s.doc.Locate("", b.Check(s))
+}
+
+// run is one execution on this machine.
+type run struct {
+	s      *Scenario
+	opt    RunOptions
+	choice Choice
+	rec    *record.Writer
+
+	started  time.Time
+	manifest record.Manifest
+	phases   phaseClock
+	problems []string
+	warnings []string
+	table    *metrics.Table
+}
+
+func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
+	r := &run{s: s, opt: opt, choice: choice, started: time.Now(), table: metrics.NewTable(metrics.Standard)}
+	r.manifest = record.Manifest{
+		Name: s.Name, Guest: opt.InGuest, Backend: string(choice.Backend), BackendWhy: choice.Why, Seed: s.Seed, Dilation: uint32(s.Dilation),
+		Versions: versions(), Host: thisHost(), Started: r.started, Scenario: s.Path, Path: opt.Out,
+	}
+	var err error
+	if r.rec, err = record.Create(opt.Out, r.manifest); err != nil {
+		return nil, err
+	}
+	defer r.rec.Abandon()
+	if err := r.putPlan(); err != nil {
+		return nil, err
+	}
+	traffic := r.onFabric(ctx)
+	return r.conclude(traffic)
+}
+
+func (r *run) putPlan() error {
+	return errors.Join(
+		r.rec.Put(record.ScenarioFile, r.s.Source),
+		r.rec.PutJSON(record.TopologyFile, r.s.Topology),
+		r.rec.PutJSON(record.PlanFile, planView(r.s.Plan)))
+}
+
+// onFabric brings the fabric up, runs the scenario's traffic on it and takes it down. What
+// goes wrong becomes problems.
+func (r *run) onFabric(ctx context.Context) *traffic {
+	dilation, err := r.dilation(ctx)
+	if err != nil {
+		r.problem("dilation: %v", err)
+		return nil
+	}
+	r.manifest.Dilation = uint32(dilation)
+	top := r.s.Topology
+	r.step("bringing up %s, %s and %s", many(len(top.Hosts()), "host"), many(len(top.Switches()), "switch"), many(len(top.Links), "link"))
+	fab, err := r.choice.Builder.Build(ctx, BuildConfig{
+		Testbed: r.opt.Testbed, Scenario: r.s, Seed: r.s.Seed, Dilation: dilation, Log: r.opt.Log, Step: r.opt.Progress.Status,
+	})
+	if err != nil {
+		r.problem("bring-up: %v", err)
+		return nil
+	}
+	defer func() {
+		r.step("taking it down")
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownDeadline)
+		defer cancel()
+		if err := fab.Close(down); err != nil {
+			r.problem("teardown: %v (rocebed clean removes what is left)", err)
+		}
+		r.phases.end()
+	}()
+	t := newTraffic(r, fab)
+	t.run(ctx)
+	for _, w := range fab.Warnings() {
+		r.warnings = append(r.warnings, w)
+		r.event(record.Event{Source: "run", What: "warning", Text: w, Level: "warning"})
+	}
+	if err := fab.KeepUp(); err != nil {
+		r.problem("the machine did not keep up, so the figures can't be trusted: %v (a larger dilation, or a smaller scenario, helps)", err)
+	}
+	return t
+}
+
+func (r *run) dilation(ctx context.Context) (loop.Dilation, error) {
+	if r.s.Dilation != 0 {
+		return loop.NewDilation(uint64(r.s.Dilation))
+	}
+	r.step("measuring what this machine sustains")
+	d, why, err := r.choice.Builder.Calibrate(ctx, r.s)
+	if err == nil {
+		r.opt.Progress.Note(fmt.Sprintf("dilation %d: %s", d, why))
+	}
+	return d, err
+}
+
+// conclude judges, seals the record and writes the reports.
+func (r *run) conclude(t *traffic) (*Outcome, error) {
+	sum := r.judge(t)
+	err := errors.Join(
+		r.rec.PutJSON(record.FaultsFile, sum.Faults),
+		r.rec.PutJSON(record.VerdictsFile, map[string]any{"verdict": sum.Verdict, "expectations": sum.Expectations, "problems": sum.Problems}))
+	if t != nil {
+		err = errors.Join(err, r.rec.PutJSON(record.WorkloadsFile, t.results))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum.Hash, err = r.rec.Seal(); err != nil {
+		return nil, err
+	}
+	sum.Wall = time.Since(r.started)
+	if err := r.writeReports(&sum); err != nil {
+		return nil, err
+	}
+	m := r.manifest
+	m.Verdict, m.Problems = sum.Verdict, sum.Problems
+	m.Ended, m.Wall, m.Phases = time.Now(), time.Since(r.started), r.phases.all
+	if _, err := r.rec.Finish(m); err != nil {
+		return nil, err
+	}
+	return &Outcome{Summary: sum}, nil
+}
+
+func (r *run) writeReports(sum *record.Summary) error {
+	rd, err := record.Open(r.rec.Dir())
+	if err != nil {
+		return err
+	}
+	page, err := report.HTML(sum, rd, metrics.Standard)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	junit, err := report.JUnit(sum)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return errors.Join(r.rec.PutBeside("report.html", page), r.rec.PutBeside("junit.xml", junit))
+}
+
+func (r *run) step(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.phases.begin(text)
+	r.opt.Progress.Step(text)
+}
+
+// problem notes why the run fails. It may be called from the run's goroutine only.
+func (r *run) problem(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.problems = append(r.problems, text)
+	r.event(record.Event{Source: "run", What: "problem", Text: text, Level: "error"})
+}
+
+// event records. An error of the record sticks to it and comes out at the end.
+func (r *run) event(e record.Event) { _ = r.rec.Event(e) }
+
+// reading keeps one reading for the record and the expectations.
+func (r *run) reading(m metrics.Reading) {
+	_ = r.rec.Reading(metrics.Standard, m)
+	r.table.Add(m)
+}
+
+// phaseClock takes the wall times of a run's parts.
+type phaseClock struct {
+	all   []record.PhaseTime
+	since time.Time
+}
+
+func (c *phaseClock) begin(name string) {
+	c.end()
+	c.all = append(c.all, record.PhaseTime{Name: name})
+	c.since = time.Now()
+}
+
+func (c *phaseClock) end() {
+	if n := len(c.all); n > 0 && !c.since.IsZero() {
+		c.all[n-1].Wall = time.Since(c.since)
+		c.since = time.Time{}
+	}
+}

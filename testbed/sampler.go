@@ -1,0 +1,117 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/metrics"
+)
+
+// A reading is taken every samplePeriod of wall time, and never more of the time than one part
+// in sampleShare: on a slow machine reading must not become the load.
+const (
+	samplePeriod   = time.Second
+	sampleShare    = 10
+	collectTimeout = 20 * time.Second
+)
+
+// sampler takes readings of a fabric. Its goroutine owns the record's readings while it runs.
+type sampler struct {
+	r      *run
+	fab    fabric.Fabric
+	ctl    *loop.Real
+	asked  chan func(metrics.Reading) // readings wanted at once
+	failed map[string]bool            // errors that were noted already
+}
+
+func newSampler(r *run, fab fabric.Fabric, ctl *loop.Real) *sampler {
+	return &sampler{r: r, fab: fab, ctl: ctl, asked: make(chan func(metrics.Reading), 256), failed: map[string]bool{}}
+}
+
+// ask wants a reading soon; then is called with it on the control loop. It never blocks.
+func (s *sampler) ask(then func(metrics.Reading)) {
+	select {
+	case s.asked <- then:
+	default: // as many are waiting already: one workload's retry count is then unknown
+	}
+}
+
+// once takes one reading and keeps it.
+func (s *sampler) once(ctx context.Context, phase metrics.Phase, at time.Duration) metrics.Reading {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	samples, err := s.fab.Collect(ctx)
+	if err != nil && !s.failed[err.Error()] {
+		s.failed[err.Error()] = true
+		if phase == metrics.During {
+			s.r.opt.Log.Warn("reading counters", "error", err)
+		} else {
+			s.r.problem("reading counters: %v", err)
+		}
+	}
+	m := metrics.Reading{Phase: phase, At: at, Samples: samples}
+	s.r.reading(m)
+	return m
+}
+
+// start takes readings until ctx ends, then closes ended.
+func (s *sampler) start(ctx context.Context, t *traffic) (ended chan struct{}) {
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		timer := time.NewTimer(samplePeriod)
+		defer timer.Stop()
+		for {
+			var then []func(metrics.Reading)
+			select {
+			case <-ctx.Done():
+				return
+			case f := <-s.asked:
+				then = append(then, f)
+			case <-timer.C:
+			}
+			for more := true; more; {
+				select {
+				case f := <-s.asked:
+					then = append(then, f)
+				default:
+					more = false
+				}
+			}
+			begin := time.Now()
+			var at time.Duration
+			if s.ctl.Do(ctx, func() { at = s.ctl.Now().Sub(t.zero) }) != nil {
+				return
+			}
+			m := s.once(ctx, metrics.During, at)
+			for _, f := range then {
+				s.ctl.Post(func() { f(m) })
+			}
+			s.status(m, t)
+			timer.Reset(max(samplePeriod, sampleShare*time.Since(begin)))
+		}
+	}()
+	return ended
+}
+
+// status shows how far the traffic has come.
+func (s *sampler) status(m metrics.Reading, t *traffic) {
+	var packets, retried float64
+	for _, x := range m.Samples {
+		switch x.Name {
+		case "sent_pkts":
+			packets += x.Value
+		case "completer_retry_err":
+			retried += x.Value
+		}
+	}
+	var done int
+	if s.ctl.Do(context.Background(), func() { done = len(t.finished) }) != nil {
+		return
+	}
+	s.r.opt.Progress.Status(fmt.Sprintf("%v of fabric time: %d of %d workloads done, %.0f packets sent, %.0f retries",
+		m.At.Round(10*time.Microsecond), done, len(t.r.s.Workloads), packets, retried))
+}

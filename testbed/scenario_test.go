@@ -1,0 +1,127 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+const good = `apiVersion: rocebed/v1
+name: demo
+dilation: 1024
+topology:
+  spine-leaf: {spines: 2, leaves: 2, hosts_per_leaf: 2}
+workloads:
+  - name: w
+    kind: write
+    from: [h1]
+    to: [h3]
+    messages: 8
+faults:
+  - name: lossy
+    kind: loss
+    at: ["leaf1-spine*"]
+    probability: 1%
+expect:
+  - 'workloads["w"].errors == 0'
+  - 'delta("out_of_seq_request", {"node": "h1"}) == 0'
+`
+
+func TestAGoodScenarioIsReadWhole(t *testing.T) {
+	s, err := Parse("demo.yaml", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Backend != Auto || s.Dilation != 1024 || s.Seed != 1 || len(s.programs) != 2 || len(s.Topology.Nodes) != 8 || s.Plan == nil {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// Each line is a change to the good scenario and where its error must be.
+func TestAnErrorHasItsPlaceAndASuggestion(t *testing.T) {
+	for _, c := range []struct{ old, new, place, text string }{
+		{"rocebed/v1", "rocebed/v9", "1:1", "write rocebed/v1"},
+		{"name: demo", "name: De mo", "2:1", "is not a name"},
+		{"name: demo", "nmae: demo", "2:1", `did you mean "name"`},
+		{"dilation: 1024", "dilation: 1000", "3:11", "power of two"},
+		{"hosts_per_leaf: 2", "host_per_leaf: 2", "5:38", `did you mean "hosts_per_leaf"`},
+		{"from: [h1]", "from: [h9]", "9:5", `"h9" selects no host`},
+		{"kind: write", "kind: wirte", "8:5", `did you mean "write"`},
+		{"probability: 1%", "probability: 101%", "16:18", "share between"},
+		{"at: [\"leaf1-spine*\"]", "at: [\"leef1-spine1\"]", "15:5", "leef1"},
+		{"kind: loss", "kind: lost", "14:5", `did you mean "loss"`},
+		{`workloads["w"].errors`, `workloads["v"].errors`, "18:16", `there is no workload "v" in this scenario (did you mean "w"?)`},
+		{`"out_of_seq_request"`, `"out_of_seq_requests"`, "19:12", `did you mean "out_of_seq_request"`},
+		{`"node": "h1"`, `"node": "h7"`, "19:43", `there is no node "h7"`},
+		{"kind: loss", "kind: loss\n    name: again", "15:5", "given twice"},
+		{"faults:", "nics: {rdma: sharde}\nfaults:", "12:8", `did you mean "shared"`},
+		{"faults:", "switches: {ecn: {kmin: 9KB, kmax: 5KB, pmax: 1%}}\nfaults:", "12:18", "below kmax"},
+		{"dilation: 1024", "backend: karnel", "3:10", `did you mean "kernel"`},
+	} {
+		source := strings.Replace(good, c.old, c.new, 1)
+		_, err := Parse("demo.yaml", []byte(source))
+		var ps strict.Problems
+		if !errors.As(err, &ps) {
+			t.Errorf("%s: want problems, got %v", c.new, err)
+			continue
+		}
+		at := func(p *strict.Problem) bool {
+			return fmt.Sprintf("%d:%d", p.Line, p.Col) == c.place && strings.Contains(p.Error(), c.text)
+		}
+		if !slices.ContainsFunc(ps, at) || len(ps) > 2 {
+			t.Errorf("%s: want %s %q, got\n%v", c.new, c.place, c.text, err)
+		}
+	}
+}
+
+func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
+	source := strings.NewReplacer("kind: write", "kind: wirte", "probability: 1%", "probability: 2", `["w"]`, `["x"]`, "messages: 8", "mesages: 8").Replace(good)
+	source += "extra: 1\n"
+	_, err := Parse("demo.yaml", []byte(source))
+	var ps strict.Problems
+	if !errors.As(err, &ps) {
+		t.Fatal(err)
+	}
+	var lines []int
+	for _, p := range ps {
+		lines = append(lines, p.Line)
+	}
+	if fmt.Sprint(lines) != "[11 16 18 20]" {
+		t.Errorf("problems on lines %v:\n%v", lines, err)
+	}
+}
+
+func TestTheScenariosThatShipAreSound(t *testing.T) {
+	all, err := filepath.Glob("../scenarios/*.yaml")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range all {
+		if _, err := Load(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func FuzzParseNeverPanics(f *testing.F) {
+	f.Add([]byte(good))
+	if b, err := os.ReadFile("../scenarios/quickstart.yaml"); err == nil {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, source []byte) {
+		s, err := Parse("fuzz.yaml", source)
+		if (s == nil) == (err == nil) {
+			t.Errorf("scenario %v and error %v", s, err)
+		}
+		var ps strict.Problems
+		if err != nil && !errors.As(err, &ps) {
+			t.Errorf("an error without a place: %v", err)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// Once workloads were told to stop, what is outstanding may complete for stopGently; then queue
+// pairs are moved to the error state, and all must be over within stopDeadline. Wall times.
+const (
+	stopGently   = 5 * time.Second
+	stopDeadline = 60 * time.Second
+)
+
+// traffic is the middle of a run: workloads, faults and readings on a living fabric. It has a
+// control loop of its own with the fabric's time; everything below "on the loop" lives there.
+type traffic struct {
+	r    *run
+	fab  fabric.Fabric
+	ctl  *loop.Real
+	over chan struct{} // closed when workloads and faults have ended
+	s    *sampler
+
+	// On the loop.
+	faults      *faultRun
+	zero        loop.Time // when the workloads started
+	ready       bool
+	enginesDone bool
+	finished    map[string]bool
+	closed      bool
+
+	// Read by anyone once run has returned.
+	engine       *workloads.Engine
+	results      []*workloads.Result
+	faultResults []record.Fault
+	engineErr    error
+	spans        map[string]*span
+	last         metrics.Reading // the one after
+}
+
+// span is what the requesters' retry counter said around a workload.
+type span struct {
+	before, after float64
+	ended         bool
+}
+
+func newTraffic(r *run, fab fabric.Fabric) *traffic {
+	return &traffic{
+		r: r, fab: fab, ctl: loop.NewReal(fab.Dilation(), fab.Epoch()), over: make(chan struct{}),
+		faults: newFaultRun(r.s.Faults), finished: map[string]bool{}, spans: map[string]*span{},
+	}
+}
+
+// run drives the traffic to its end, or winds it down when ctx ends, and takes the readings
+// before, during and after. When it returns, no fault is in force.
+func (t *traffic) run(ctx context.Context) {
+	defer t.ctl.Close()
+	t.s = newSampler(t.r, t.fab, t.ctl)
+	t.r.step("reading every counter")
+	t.s.once(ctx, metrics.Before, 0)
+
+	stopCaptures := t.capture(ctx)
+	engine, err := workloads.NewEngine(engineConfig(t.fab, t.r.s, t.observe), t.r.s.Workloads)
+	if err != nil {
+		t.r.problem("workloads: %v", err)
+	} else {
+		t.r.step("running %s", traffics(t.r.s))
+		t.start(engine)
+		sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
+		ended := t.s.start(sampling, t)
+		t.wait(ctx)
+		stop()
+		<-ended
+	}
+	stopCaptures()
+	t.r.step("reading every counter again")
+	after := context.WithoutCancel(ctx)
+	t.last = t.s.once(after, metrics.After, t.elapsed())
+	t.collectResults()
+}
+
+// start arms the faults and starts the workloads.
+func (t *traffic) start(engine *workloads.Engine) {
+	t.engine = engine
+	t.ctl.Post(func() {
+		f := t.faults
+		f.loop, f.dilation, f.injector = t.ctl, t.fab.Dilation(), t.fab.Injector()
+		f.event, f.changed = t.tell, t.look
+		if len(t.r.s.Workloads) == 0 {
+			t.enginesDone = true
+			t.begin(t.ctl.Now())
+			return
+		}
+		engine.Start(func(report *workloads.Report) {
+			t.ctl.Post(func() {
+				t.results, t.engineErr, t.enginesDone = report.Results, report.Err, true
+				t.look()
+			})
+		})
+	})
+}
+
+// begin is the workloads' time zero: the schedule counts from here.
+func (t *traffic) begin(zero loop.Time) {
+	if t.ready {
+		return
+	}
+	t.ready, t.zero = true, zero
+	t.tell(record.Event{Source: "run", What: "started"})
+	t.faults.start(zero)
+	t.look()
+}
+
+// look ends the run when nothing is left to happen.
+func (t *traffic) look() {
+	if t.closed || !t.enginesDone {
+		return
+	}
+	if !t.ready { // no workload ever got going
+		t.begin(t.ctl.Now())
+		return
+	}
+	if len(t.r.s.Workloads) > 0 || t.faults.over() {
+		t.faults.end()
+	}
+	if t.faults.ending && t.faults.settled() && !t.closed {
+		t.closed = true
+		close(t.over)
+	}
+}
+
+// wait returns when the run has ended, or has been wound down after ctx ended.
+func (t *traffic) wait(ctx context.Context) {
+	select {
+	case <-t.over:
+		return
+	case <-ctx.Done():
+	}
+	t.r.step("interrupted: stopping workloads and healing")
+	t.r.problem("interrupted: %v", context.Cause(ctx))
+	t.ctl.Post(t.faults.end)
+	if len(t.r.s.Workloads) > 0 {
+		gentle, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGently)
+		defer cancel()
+		t.engine.Stop(gentle)
+	}
+	select {
+	case <-t.over:
+	case <-time.After(stopDeadline):
+		t.r.problem("workloads or faults did not stop within %v", stopDeadline)
+	}
+}
+
+// observe takes the engine's events, on a host's loop.
+func (t *traffic) observe(e workloads.Event) {
+	t.ctl.Post(func() {
+		level := ""
+		switch e.Kind {
+		case workloads.EventReady:
+			t.begin(e.At)
+			return
+		case workloads.EventStarted:
+			t.s.ask(func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
+		case workloads.EventFinished:
+			t.finished[e.Workload] = true
+			t.s.ask(func(m metrics.Reading) {
+				sp := t.span(e.Workload)
+				sp.after, sp.ended = retries(m), true
+			})
+		case workloads.EventError, workloads.EventViolation:
+			level = "error"
+		case workloads.EventFlowUp, workloads.EventCompleted:
+			return // results say it; a thousand flows would drown the rest
+		}
+		text := e.Text
+		if e.Flow != "" {
+			text = e.Flow + ": " + text
+		}
+		t.tell(record.Event{At: e.At.Sub(t.zero), Source: "workload", Name: e.Workload, What: string(e.Kind), Text: text, Level: level})
+	})
+}
+
+func (t *traffic) span(workload string) *span {
+	if t.spans[workload] == nil {
+		t.spans[workload] = &span{}
+	}
+	return t.spans[workload]
+}
+
+// retries sums the requesters' retry counters of a reading.
+func retries(m metrics.Reading) (sum float64) {
+	for _, s := range m.Samples {
+		if s.Name == "completer_retry_err" {
+			sum += s.Value
+		}
+	}
+	return sum
+}
+
+// tell records an event and shows those that a watcher wants to see.
+func (t *traffic) tell(e record.Event) {
+	t.r.event(e)
+	if e.What == "planned" || e.What == "flow-up" {
+		return
+	}
+	line := fmt.Sprintf("%10s  %s", e.At.Round(time.Microsecond), e.Source)
+	if e.Name != "" {
+		line += " " + e.Name
+	}
+	line += ": " + e.What
+	if e.Text != "" {
+		line += " (" + e.Text + ")"
+	}
+	t.r.opt.Progress.Note(line)
+}
+
+// elapsed is fabric time since the workloads started.
+func (t *traffic) elapsed() (d time.Duration) {
+	_ = t.ctl.Do(context.Background(), func() { d = t.ctl.Now().Sub(t.zero) })
+	return d
+}
+
+// collectResults takes over what the loop made.
+func (t *traffic) collectResults() {
+	err := t.ctl.Do(context.Background(), func() {
+		t.faultResults = t.faults.results()
+		for _, sp := range t.spans {
+			if !sp.ended {
+				sp.after = retries(t.last)
+			}
+		}
+	})
+	if err != nil {
+		t.r.problem("results: %v", err)
+	}
+}
+
+// engineConfig gives the engine the fabric's NICs. It knows nothing of fabrics.
+func engineConfig(fab fabric.Fabric, s *Scenario, observe workloads.Observer) workloads.Config {
+	cfg := workloads.Config{
+		Topology: s.Topology, Seed: s.Seed, Observer: observe,
+		ControlTimeout: fab.Dilation().Fabric(controlTimeout),
+	}
+	for _, h := range fab.Hosts() {
+		for _, n := range h.NICs() {
+			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: n.Device, GIDIndex: n.GIDIndex, GID: n.GID})
+		}
+	}
+	return cfg
+}
+
+// controlTimeout is how long one verbs call may take, in wall time: a TCG guest with a hundred
+// queue pairs to make is slow, not stuck.
+const controlTimeout = 60 * time.Second
