@@ -37,19 +37,18 @@ const (
 	noteMark   = "  "
 )
 
-// statusEvery is how often a plain writer shows a status at most.
-const statusEvery = 5 * time.Second
-
 // Lines is a Progress for logs and pipes: a line for every step and note, and a status now
 // and then.
 type Lines struct {
-	mu   sync.Mutex
-	w    io.Writer
-	last time.Time
+	mu    sync.Mutex
+	w     io.Writer
+	every time.Duration
+	last  time.Time
 }
 
-// NewLines writes to w. An error of w is nobody's business: the run goes on.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
+// NewLines writes to w, a status no more often than every so often. An error of w is nobody's
+// business: the run goes on.
+func NewLines(w io.Writer, every time.Duration) *Lines { return &Lines{w: w, every: every} }
 
 // Step writes a line.
 func (l *Lines) Step(text string) { l.write(stepMark, text) }
@@ -60,7 +59,7 @@ func (l *Lines) Note(text string) { l.write(noteMark, text) }
 // Status writes a line unless another was written a moment ago.
 func (l *Lines) Status(text string) {
 	l.mu.Lock()
-	early := time.Since(l.last) < statusEvery
+	early := time.Since(l.last) < l.every
 	if !early {
 		l.last = time.Now()
 	}

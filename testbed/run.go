@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/testbed/report"
@@ -67,7 +65,7 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 		opt.Out = DefaultOut(s, time.Now())
 	}
 	if opt.Testbed == "" {
-		opt.Testbed = fmt.Sprintf("%s-%d", s.Name, os.Getpid())
+		opt.Testbed = defaultTestbed(s)
 	}
 	if opt.Seed != nil {
 		s.Seed = *opt.Seed
@@ -87,7 +85,9 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if choice.Guest && opt.InGuest {
 		return nil, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
 	}
-	opt.Progress.Note(choice.Why)
+	if !opt.InGuest { // the machine around it has said it
+		opt.Progress.Note(choice.Why)
+	}
 	if choice.Guest {
 		return runInGuest(ctx, s, opt, choice)
 	}
@@ -148,17 +148,13 @@ func (r *run) putPlan() error {
 // onFabric brings the fabric up, runs the scenario's traffic on it and takes it down. What
 // goes wrong becomes problems.
 func (r *run) onFabric(ctx context.Context) *traffic {
-	dilation, err := r.dilation(ctx)
+	dilation, err := r.choice.dilation(ctx, r.s, phased{r})
 	if err != nil {
 		r.problem("dilation: %v", err)
 		return nil
 	}
 	r.manifest.Dilation = uint32(dilation)
-	top := r.s.Topology
-	r.step("bringing up %s, %s and %s", many(len(top.Hosts()), "host"), many(len(top.Switches()), "switch"), many(len(top.Links), "link"))
-	fab, err := r.choice.Builder.Build(ctx, BuildConfig{
-		Testbed: r.opt.Testbed, Scenario: r.s, Seed: r.s.Seed, Dilation: dilation, Log: r.opt.Log, Step: r.opt.Progress.Status,
-	})
+	fab, err := r.choice.build(ctx, r.s, dilation, r.opt.Testbed, phased{r}, r.opt.Log)
 	if err != nil {
 		r.problem("bring-up: %v", err)
 		return nil
@@ -182,18 +178,6 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 		r.problem("the machine did not keep up, so the figures can't be trusted: %v (a larger dilation, or a smaller scenario, helps)", err)
 	}
 	return t
-}
-
-func (r *run) dilation(ctx context.Context) (loop.Dilation, error) {
-	if r.s.Dilation != 0 {
-		return loop.NewDilation(uint64(r.s.Dilation))
-	}
-	r.step("measuring what this machine sustains")
-	d, why, err := r.choice.Builder.Calibrate(ctx, r.s)
-	if err == nil {
-		r.opt.Progress.Note(fmt.Sprintf("dilation %d: %s", d, why))
-	}
-	return d, err
 }
 
 // conclude judges, seals the record and writes the reports.
@@ -239,6 +223,13 @@ func (r *run) writeReports(sum *record.Summary) error {
 	}
 	return errors.Join(r.rec.PutBeside("report.html", page), r.rec.PutBeside("junit.xml", junit))
 }
+
+// phased is the run's progress with its steps timed for the manifest.
+type phased struct{ r *run }
+
+func (p phased) Step(text string)   { p.r.step("%s", text) }
+func (p phased) Status(text string) { p.r.opt.Progress.Status(text) }
+func (p phased) Note(text string)   { p.r.opt.Progress.Note(text) }
 
 func (r *run) step(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -64,7 +65,7 @@ func (o *runOptions) run(cmd *cobra.Command, path string) error {
 	if err := o.parse(cmd); err != nil {
 		return withCode(exitUsage, err)
 	}
-	progress, done := watch()
+	progress, done := watch(o.InGuest)
 	o.Progress = progress
 	ctx, stop := testbed.Interruptible(cmd.Context(), progress.Note)
 	out, err := testbed.Run(ctx, s, o.RunOptions)
@@ -114,11 +115,15 @@ func (o *runOptions) parse(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// watch shows progress on standard error: live on a terminal, else as lines.
-func watch() (p testbed.Progress, done func()) {
+// watch shows progress on standard error: live on a terminal, else as lines, and more of them
+// where a program reads them.
+func watch(inGuest bool) (p testbed.Progress, done func()) {
 	fd := int(os.Stderr.Fd())
-	if !term.IsTerminal(fd) {
-		return testbed.NewLines(os.Stderr), func() {}
+	switch {
+	case inGuest:
+		return testbed.NewLines(os.Stderr, time.Second), func() {}
+	case !term.IsTerminal(fd):
+		return testbed.NewLines(os.Stderr, 5*time.Second), func() {}
 	}
 	t := testbed.NewTerminal(os.Stderr, func() int {
 		if w, _, err := term.GetSize(fd); err == nil {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const quickstart = "../../scenarios/quickstart.yaml"
+
+// invoke runs the command line and gives its exit code and what it printed.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	read := func(into **os.File) func() string {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, text := *into, make(chan string)
+		*into = w
+		go func() {
+			var b bytes.Buffer
+			_, _ = io.Copy(&b, r)
+			r.Close()
+			text <- b.String()
+		}()
+		return func() string { w.Close(); *into = old; return <-text }
+	}
+	out, errs := read(&os.Stdout), read(&os.Stderr)
+	code = run(args)
+	return code, out(), errs()
+}
+
+// edited is the quickstart scenario with something replaced.
+func edited(t *testing.T, old, new string) string {
+	t.Helper()
+	b, err := os.ReadFile(quickstart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), old) {
+		t.Fatalf("the quickstart has no %q", old)
+	}
+	path := filepath.Join(t.TempDir(), "edited.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAMisspeltKeyIsExitCode2AndItsPlace(t *testing.T) {
+	path := edited(t, "workloads:", "worklaods:")
+	for _, command := range []string{"run", "validate"} {
+		code, stdout, stderr := invoke(t, command, path)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "edited.yaml:") || !strings.Contains(stderr, `did you mean "workloads"?`) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr:\n%s", command, code, stdout, stderr)
+		}
+	}
+}
+
+func TestValidateSaysItAsJSON(t *testing.T) {
+	code, stdout, _ := invoke(t, "validate", "--json", edited(t, "kind: loss", "kind: los"), quickstart)
+	var got struct {
+		Valid    bool
+		Problems []placed
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if code != 2 || got.Valid || len(got.Problems) != 1 || got.Problems[0].Line == 0 || got.Problems[0].Path != "faults[0].kind" {
+		t.Errorf("exit code %d, %+v", code, got)
+	}
+	if code, stdout, _ := invoke(t, "validate", "--json", quickstart); code != 0 || strings.TrimSpace(stdout) != `{"problems":[],"valid":true}` {
+		t.Errorf("exit code %d, %s", code, stdout)
+	}
+}
+
+func TestWhatNoMachineHasIsExitCode3(t *testing.T) {
+	code, _, stderr := invoke(t, "run", "--backend", "sim", quickstart)
+	if code != 3 || !strings.Contains(stderr, "no sim backend") || !strings.Contains(stderr, "--backend kernel") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestARunNeverWritesOverAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := invoke(t, "run", "--guest", "--out", dir, quickstart)
+	if code != 2 || !strings.Contains(stderr, "not empty") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestWrongUsageIsExitCode2(t *testing.T) {
+	for _, args := range [][]string{{"run"}, {"run", "--sed", "1", quickstart}, {"run", "--backend", "kernl", quickstart}, {"run", "--dilation", "3", quickstart},
+		{"run", "--capture", "leaf1", quickstart}, {"run", "--capture", "leaf9:eth0", quickstart}, {"run", "no-such-file.yaml"}, {"rnu"}} {
+		if code, _, stderr := invoke(t, args...); code != 2 || stderr == "" {
+			t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
+		}
+	}
+}

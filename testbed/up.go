@@ -1,0 +1,77 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+)
+
+// UpOptions are what bringing a fabric up takes besides its scenario.
+type UpOptions struct {
+	Backend  Backend   // overrides the scenario's, unless empty
+	Dilation *Dilation // overrides the scenario's
+	// Testbed names what is made on the machine. Empty: the scenario's name.
+	Testbed string
+
+	Progress Progress     // nil: silent
+	Log      *slog.Logger // nil: discarded
+}
+
+// Up brings a scenario's fabric up on this machine and runs nothing on it. What was made is
+// gone again when it returns an error. Where this machine can't the error is ErrIncapable:
+// who wants a guest calls Up inside it.
+func Up(ctx context.Context, s *Scenario, opt UpOptions) (fabric.Fabric, Choice, error) {
+	if opt.Progress == nil {
+		opt.Progress = Silent{}
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Testbed == "" {
+		opt.Testbed = s.Name
+	}
+	if opt.Dilation != nil {
+		s.Dilation = *opt.Dilation
+	}
+	choice, err := Choose(ctx, s, opt.Backend, false)
+	switch {
+	case err != nil:
+		return nil, choice, err
+	case choice.Guest:
+		return nil, choice, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
+	}
+	if err := choice.Builder.check(s); err != nil {
+		return nil, choice, err
+	}
+	d, err := choice.dilation(ctx, s, opt.Progress)
+	if err != nil {
+		return nil, choice, err
+	}
+	fab, err := choice.build(ctx, s, d, opt.Testbed, opt.Progress, opt.Log)
+	return fab, choice, err
+}
+
+// dilation is the scenario's, or the smallest that the machine sustains.
+func (c Choice) dilation(ctx context.Context, s *Scenario, p Progress) (loop.Dilation, error) {
+	if s.Dilation != 0 {
+		return loop.NewDilation(uint64(s.Dilation))
+	}
+	p.Step("measuring what this machine sustains")
+	d, why, err := c.Builder.Calibrate(ctx, s)
+	if err == nil {
+		p.Note(fmt.Sprintf("dilation %d: %s", d, why))
+	}
+	return d, err
+}
+
+func (c Choice) build(ctx context.Context, s *Scenario, d loop.Dilation, name string, p Progress, log *slog.Logger) (fabric.Fabric, error) {
+	p.Step(fmt.Sprintf("bringing up %s, %s and %s", many(len(s.Topology.Hosts()), "host"), many(len(s.Topology.Switches()), "switch"), many(len(s.Topology.Links), "link")))
+	return c.Builder.Build(ctx, BuildConfig{Testbed: name, Scenario: s, Seed: s.Seed, Dilation: d, Log: log, Step: p.Status})
+}
+
+// defaultTestbed is the name of a run's testbed: runs of one scenario side by side differ.
+func defaultTestbed(s *Scenario) string { return fmt.Sprintf("%s-%d", s.Name, os.Getpid()) }
