@@ -102,7 +102,9 @@ func (t *Topology) LinksBetween(a, b string) []int {
 }
 
 // CompareNames orders names as people do: runs of digits by value, the rest by letters.
+// Names that differ in leading zeros only are ordered by letters.
 func CompareNames(a, b string) int {
+	wholeA, wholeB := a, b
 	for a != "" && b != "" {
 		da, db := digits(a), digits(b)
 		if da > 0 && db > 0 {
@@ -118,7 +120,7 @@ func CompareNames(a, b string) int {
 		}
 		a, b = a[1:], b[1:]
 	}
-	return cmp.Compare(len(a), len(b))
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(wholeA, wholeB))
 }
 
 func digits(s string) int {
