@@ -15,7 +15,7 @@ type Guest struct {
 	Report Report
 
 	conn    ssh.Conn
-	vm      *machine // nil for a guest that another process holds
+	vm      *machine      // nil for a guest that another process holds
 	failing chan struct{} // closed when failure is set
 	once    sync.Once
 	failure error

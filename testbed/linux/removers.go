@@ -3,12 +3,14 @@
 package linux
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,6 +24,10 @@ const (
 	// KindProcess is a process that the testbed started: its number and its start time, as
 	// [ProcessID] gives them. It is asked to end, then made to.
 	KindProcess = "process"
+	// KindPrograms is every process in the testbed's namespaces that has the testbed's mark
+	// ([ProgramMark]) in its environment: what was started there, and what that started. It has
+	// no identity of its own. Processes that others put into the namespaces have no mark.
+	KindPrograms = "programs"
 	// KindNamespace is a network namespace: its name, inode and cookie, and its node's name.
 	KindNamespace = "netns"
 	// KindFile is a file, socket or pinned BPF object: its path.
@@ -64,6 +70,7 @@ var (
 	removersMu sync.RWMutex
 	removers   = map[string]registered{
 		KindProcess:   {OrderProcess, removeProcesses},
+		KindPrograms:  {OrderProcess, removePrograms},
 		KindNamespace: {OrderNamespace, removeNamespaces},
 		KindFile:      {OrderFile, removeFiles},
 	}
@@ -177,6 +184,40 @@ func removeProcesses(ctx context.Context, s *Scene, ids [][]string) error {
 		}
 	}
 	return nil
+}
+
+// ProgramMark is what a program that is started in a namespace of the testbed has in its
+// environment.
+func ProgramMark(testbed string) string { return "ROCEBED_TESTBED=" + testbed }
+
+func removePrograms(ctx context.Context, s *Scene, _ [][]string) error {
+	ours := map[string]bool{}
+	for _, n := range s.spaces {
+		ours[fmt.Sprintf("net:[%d]", n.inode)] = true
+	}
+	mark := []byte(ProgramMark(s.Testbed))
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	var ids [][]string
+	for _, dir := range procs {
+		ns, err := os.Readlink(dir + "/ns/net")
+		if err != nil || !ours[ns] {
+			continue
+		}
+		env, err := os.ReadFile(dir + "/environ")
+		if err != nil || !slices.ContainsFunc(bytes.Split(env, []byte{0}), func(e []byte) bool { return bytes.Equal(e, mark) }) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() {
+			ids = append(ids, ProcessID(pid))
+		}
+	}
+	if len(ids) > 0 {
+		s.Log.Info("ending programs that still run on the testbed's nodes", "programs", len(ids))
+	}
+	return removeProcesses(ctx, s, ids)
 }
 
 // ended waits until the process of a pidfd is gone.

@@ -102,6 +102,9 @@ func (t *Testbed) Wire(ctx context.Context, plan *topo.Plan, opt WireOptions) (*
 		return nil, fmt.Errorf("testbed %s: %w", t.name, err)
 	}
 
+	if err := t.Own(KindPrograms); err != nil {
+		return nil, err
+	}
 	report("namespaces", 0, len(nodes))
 	if err := t.makeNamespaces(ctx, w, opt); err != nil {
 		return nil, err

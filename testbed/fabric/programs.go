@@ -1,0 +1,8 @@
+package fabric
+
+// Programs is what a Fabric implements when real programs can run on its nodes.
+type Programs interface {
+	// ProgramEnv is what a program on the node needs in its environment ("NAME=value") for its
+	// timeouts to fit the fabric's dilation, and notes for the user about what can't be had.
+	ProgramEnv(node string) (env, notes []string, err error)
+}

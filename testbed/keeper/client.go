@@ -1,0 +1,169 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rocebed/rocebed/testbed/guest"
+	"github.com/rocebed/rocebed/testbed/linux"
+)
+
+const (
+	socketName = "keeper.sock"
+	guestName  = "guest.sock"
+	logName    = "keeper.log"
+)
+
+// What can be the matter with a testbed that is asked for. Match with errors.Is.
+var (
+	ErrNone  = errors.New("there is no such testbed")
+	ErrDead  = errors.New("its keeper is dead")
+	ErrBusy  = errors.New("it has no keeper that answers")
+	errNoEnd = errors.New("the keeper ended before it had answered")
+)
+
+// Client asks the keeper of a testbed.
+type Client struct{ testbed string }
+
+// Find returns a client for the testbed of that name; for an empty name, for the only one there
+// is. It fails with ErrNone, ErrDead (rocebed clean removes what is left) or ErrBusy (a run has
+// it, or it is still coming up).
+func Find(testbed string) (*Client, error) {
+	if testbed == "" {
+		names, err := linux.Testbeds()
+		if err != nil {
+			return nil, err
+		}
+		switch len(names) {
+		case 0:
+			return nil, fmt.Errorf("%w: none is up ('rocebed up SCENARIO' makes one)", ErrNone)
+		case 1:
+			testbed = names[0]
+		default:
+			return nil, fmt.Errorf("there are %d testbeds, name one: %q", len(names), names)
+		}
+	}
+	if err := linux.CheckName(testbed); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(linux.StateDir(testbed)); err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("testbed %s: only root can use testbeds: %w", testbed, err)
+		}
+		return nil, fmt.Errorf("testbed %s: %w", testbed, ErrNone)
+	}
+	pid, living := linux.Living(testbed)
+	if !living {
+		return nil, fmt.Errorf("testbed %s: %w ('rocebed clean' removes what it left)", testbed, ErrDead)
+	}
+	if _, err := os.Stat(filepath.Join(linux.StateDir(testbed), socketName)); err != nil {
+		return nil, fmt.Errorf("testbed %s: %w: process %d holds it, for a run or because it is still coming up or going down", testbed, ErrBusy, pid)
+	}
+	return &Client{testbed}, nil
+}
+
+// Testbed is the testbed's name.
+func (c *Client) Testbed() string { return c.testbed }
+
+// Status says what the testbed is.
+func (c *Client) Status(ctx context.Context) (st Status, err error) {
+	return st, c.call(ctx, methodStatus, nil, &st, nil)
+}
+
+// Metrics reads every metric once.
+func (c *Client) Metrics(ctx context.Context) (m Metrics, err error) {
+	return m, c.call(ctx, methodMetrics, nil, &m, nil)
+}
+
+// Program says how this process becomes a program on a node.
+func (c *Client) Program(ctx context.Context, node string) (p Program, err error) {
+	return p, c.call(ctx, methodProgram, programParams{Node: node}, &p, nil)
+}
+
+// Down takes the testbed down and waits until its keeper has let go of it.
+func (c *Client) Down(ctx context.Context, step func(string)) error {
+	pid, _ := linux.Living(c.testbed)
+	if err := c.call(ctx, methodDown, nil, nil, step); err != nil {
+		return err
+	}
+	for {
+		if now, living := linux.Living(c.testbed); !living || now != pid {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Guest connects to the guest that the testbed lives in. Close the guest to hang up.
+func (c *Client) Guest() (*guest.Guest, error) {
+	conn, err := net.Dial("unix", filepath.Join(linux.StateDir(c.testbed), guestName))
+	if err != nil {
+		return nil, fmt.Errorf("testbed %s: connect to its guest: %w", c.testbed, err)
+	}
+	g, err := guest.Join(conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("testbed %s: %w", c.testbed, err)
+	}
+	return g, nil
+}
+
+// call sends a request and decodes the result; step hears the steps before it.
+func (c *Client) call(ctx context.Context, method string, params, result any, step func(string)) error {
+	fail := func(err error) error { return fmt.Errorf("testbed %s: %s: %w", c.testbed, method, err) }
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", filepath.Join(linux.StateDir(c.testbed), socketName))
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	req := request{Method: method}
+	if params != nil {
+		if req.Params, err = json.Marshal(params); err != nil {
+			return fail(err)
+		}
+	}
+	if err := json.NewEncoder(conn).Encode(req); err != nil {
+		return fail(err)
+	}
+	in := bufio.NewReader(conn)
+	for {
+		raw, err := in.ReadBytes('\n')
+		if ctx.Err() != nil {
+			return fail(ctx.Err())
+		}
+		if err != nil {
+			return fail(fmt.Errorf("%w (%w)", errNoEnd, err))
+		}
+		var r reply
+		if err := json.Unmarshal(raw, &r); err != nil {
+			return fail(err)
+		}
+		switch {
+		case r.Error != "":
+			return errors.New(r.Error)
+		case r.Result != nil:
+			if result == nil {
+				return nil
+			}
+			return json.Unmarshal(r.Result, result)
+		case step != nil && r.Step != "":
+			step(r.Step)
+		}
+	}
+}
