@@ -5,7 +5,6 @@ package keeper
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"time"
 
@@ -58,7 +57,7 @@ func (b *fabricBed) Status(context.Context) (Status, error) {
 		for _, port := range p.Ports(n.Name) {
 			ps := PortStatus{Name: port.Ref.Port, Addr: port.Addr.String(), MAC: port.MAC.String(), Peer: port.Peer.String()}
 			if d, ok := devices[port.Ref.String()]; ok {
-				ps.RDMA, ps.GIDIndex, ps.GID = d.Device.Name(), d.GIDIndex, netip.AddrFrom16(d.GID).String()
+				ps.RDMA, ps.GIDIndex, ps.GID = d.Device.Name(), d.GIDIndex, d.GID.String()
 			}
 			ns.Ports = append(ns.Ports, ps)
 		}

@@ -19,13 +19,13 @@ const maxNamespaceName = 63
 
 // A testbed's name holds no dot: the first dot in a namespace's name ends the testbed's, so
 // that no two testbeds and nodes can spell the same name.
-var testbedName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
+var testbedName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// CheckName says whether a testbed may be called that: 1 to 32 letters, digits, '-' and '_',
+// CheckName says whether a testbed may be called that: 1 to 63 letters, digits, '-' and '_',
 // the first a letter or a digit.
 func CheckName(testbed string) error {
 	if !testbedName.MatchString(testbed) {
-		return fmt.Errorf("testbed name %q: use 1 to 32 letters, digits, '-' or '_', beginning with a letter or a digit", testbed)
+		return fmt.Errorf("testbed name %q: use 1 to 63 letters, digits, '-' or '_', beginning with a letter or a digit", testbed)
 	}
 	return nil
 }

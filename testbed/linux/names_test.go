@@ -27,12 +27,12 @@ func TestNoTwoTestbedsSpellTheSameNamespace(t *testing.T) {
 }
 
 func TestATestbedNameThatCouldLeaveItsFolderIsRefused(t *testing.T) {
-	for _, bad := range []string{"", ".", "..", "a/b", "a.b", "-a", "a b", strings.Repeat("a", 33), "ä"} {
+	for _, bad := range []string{"", ".", "..", "a/b", "a.b", "-a", "a b", strings.Repeat("a", 64), "ä"} {
 		if CheckName(bad) == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	for _, good := range []string{"a", "demo-1", "A_b", strings.Repeat("a", 32)} {
+	for _, good := range []string{"a", "demo-1", "A_b", strings.Repeat("a", 63)} {
 		if err := CheckName(good); err != nil {
 			t.Error(err)
 		}
