@@ -50,7 +50,7 @@ var rooms = []room{
 		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/report", below)},
 
 	{"images", with("topo")},
-	{"suites", with("testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
+	{"suites", with("internal/testleak", "testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/guest", "testbed/keeper",
 		"testbed/record", "testbed/report", "testbed/analysis", "workloads/verbs/conformance", "workloads/verbs/ibv", silicon, below)},
 	{"cmd", with("testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
 		"testbed/analysis", "testbed/report", "images", below)},

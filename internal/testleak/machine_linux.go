@@ -43,7 +43,7 @@ func LookAtMachine() Machine {
 // whose holder doesn't have the environment variable mark (KEY=value), and besides the
 // processes that do have it, which Left adds.
 func (m Machine) Left(now Machine, mark string) []string {
-	marked := processesWith(mark)
+	marked := ProcessesWith(mark)
 	held, beds := heldBy(stateDir, func(pid int) bool { _, ok := marked[pid]; return !ok })
 	var out []string
 	for thing := range now.things {
@@ -59,9 +59,9 @@ func (m Machine) Left(now Machine, mark string) []string {
 	return out
 }
 
-// processesWith is every process that was started with the environment variable, this one
+// ProcessesWith is every process that was started with the environment variable, this one
 // aside: pid → command line.
-func processesWith(mark string) map[int]string {
+func ProcessesWith(mark string) map[int]string {
 	out := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {

@@ -1,0 +1,76 @@
+package transport_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/suites/match"
+)
+
+// ahead counts what shows a gap to the responder, back what makes the requester send again.
+const ahead, back, dup = "out_of_seq_request", "completer_retry_err", "duplicate_request"
+
+var _ = Describe("the RC transport", func() {
+	It("moves every operation's data with no error counter moving when nothing goes wrong", func(ctx SpecContext) {
+		run := bed.Run(ctx, scenario(each))
+		Expect(run).To(match.Pass())
+		for _, op := range operations {
+			Expect(run.Workload(op)).To(match.BeIntact())
+		}
+		for _, counter := range []string{
+			ahead, back, dup, "rcvd_seq_err", "rcvd_rnr_err", "send_rnr_err", "retry_exceeded_err",
+			"retry_rnr_exceeded_err", "send_err", "qdisc_drops", "if_rx_dropped", "if_tx_dropped", "softnet_dropped",
+		} {
+			Expect(run).To(match.Count(counter, BeZero()))
+		}
+	}, SpecTimeout(2*time.Minute))
+
+	DescribeTable("keeps every operation's data intact",
+		func(ctx SpecContext, keys string, moved ...string) {
+			run := bed.Run(ctx, scenario(each, fault(keys)))
+			Expect(run).To(match.Pass())
+			for _, op := range operations {
+				Expect(run.Workload(op)).To(match.BeIntact())
+			}
+			f := run.Fault("it")
+			Expect(f).To(And(HaveField("Hits", BeNumerically(">", 0)), HaveField("Healed", BeTrue()), HaveField("Verified", BeTrue())))
+			for _, counter := range moved {
+				Expect(run).To(match.Count(counter, BeNumerically(">", 0)))
+			}
+			Expect(run).To(match.Count("retry_exceeded_err", BeZero()))
+			Expect(run).To(match.Count("send_err", BeZero()))
+		},
+		Entry("when packets are lost at random", "kind: loss, probability: 2%", ahead, back),
+		Entry("when every 50th packet is lost", "kind: loss, every_nth: 50", ahead, back),
+		Entry("when packets are lost in bursts", "kind: loss, gilbert_elliott: {p: 1%, r: 30%, loss_bad: 60%, loss_good: 0%}", ahead, back),
+		Entry("when only packets towards the requester are lost", "kind: loss, probability: 2%, direction: ingress", back),
+		Entry("when packets arrive twice", "kind: duplicate, probability: 5%", dup),
+		Entry("when packets overtake each other", "kind: reorder, probability: 2%, delay: 100us", ahead, back),
+		Entry("when a bit flips now and then", "kind: corrupt, probability: 2%", ahead, back),
+		Entry("when the link is slow and its delay varies", "kind: delay, delay: 100us, jitter: 20us"),
+		Entry("when the link carries a tenth", "kind: rate, rate: 1Gbps"),
+		SpecTimeout(3*time.Minute),
+	)
+
+	It("sends nothing again because of a constant delay below its timeout", func(ctx SpecContext) {
+		const latency = `workloads:
+  - {name: ping, kind: write, mode: latency, from: [h1], to: [h2], size: 64, messages: 50}
+`
+		run := bed.Run(ctx, scenario(latency, fault("kind: delay, delay: 200us, direction: egress")))
+		Expect(run).To(match.Pass())
+		Expect(run).To(match.Count(back, BeZero()))
+		Expect(run.Workload("ping").Latency.Min).To(BeNumerically(">=", 200*time.Microsecond))
+	}, SpecTimeout(2*time.Minute))
+
+	It("carries no more than what a rate limit leaves, and most of that", func(ctx SpecContext) {
+		const bulk = `workloads:
+  - {name: bulk, kind: write, from: [h1], to: [h2], size: 64KiB, messages: 40}
+`
+		run := bed.Run(ctx, scenario(bulk, fault("kind: rate, rate: 2Gbps, direction: egress")))
+		Expect(run).To(match.Pass())
+		Expect(run.Workload("bulk").GoodputBps).To(And(BeNumerically("<", 2_000_000_000), BeNumerically(">", 1_000_000_000)))
+	}, SpecTimeout(2*time.Minute))
+})
