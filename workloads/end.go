@@ -29,6 +29,7 @@ type end struct {
 	qp  verbs.QP
 	ah  verbs.AH
 
+	buf       verbs.MR // a rank's buffer, which the peer may write to
 	peer      address
 	onAddress func(address) // word of the peer
 	wcs       []verbs.WC
@@ -60,6 +61,9 @@ type address struct {
 	qkey uint32
 	rkey uint32
 	addr uint64
+	// A rank's buffer, where the end belongs to one.
+	bufRKey uint32
+	bufAddr uint64
 }
 
 func newEnd(n *nic, name string, psn uint32, cfg endConfig) *end {
@@ -125,6 +129,9 @@ func (d *end) address() address {
 	a := address{gid: d.nic.GID, qpn: d.qp.Num(), psn: d.psn, qkey: qkey}
 	if d.mr != nil {
 		a.rkey, a.addr = d.mr.RKey(), d.mr.Addr()
+	}
+	if d.buf != nil {
+		a.bufRKey, a.bufAddr = d.buf.RKey(), d.buf.Addr()
 	}
 	return a
 }

@@ -1,8 +1,6 @@
 package workloads
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -16,9 +14,7 @@ type flows struct {
 	words []*sharedWord
 
 	// Owned by the coordinator.
-	left    int // answers that the current phase waits for
-	errs    []error
-	then    func()
+	hosts   gather
 	reqs    []*tally
 	resps   []*tally
 	counted []uint64 // the words' values at the end
@@ -26,7 +22,7 @@ type flows struct {
 }
 
 func newFlows(r *run) (*flows, error) {
-	p := &flows{r: r}
+	p := &flows{r: r, hosts: gather{e: r.e}}
 	pairs, err := pairsOf(r.spec, r.e.cfg.Topology)
 	if err != nil {
 		return nil, err
@@ -54,113 +50,42 @@ func newFlows(r *run) (*flows, error) {
 	return p, nil
 }
 
-// expect sets how many answers the phase waits for, and what comes then.
-func (p *flows) expect(n int, then func()) {
-	p.left, p.then = n, then
-	if n == 0 {
-		then()
-	}
-}
-
-// answer is called on a host's loop.
-func (p *flows) answer(from loop.Loop, err error, note func()) {
-	p.r.e.x.Send(from, p.r.e.l, func() {
-		if note != nil {
-			note()
-		}
-		if err != nil {
-			p.errs = append(p.errs, err)
-		}
-		if p.left--; p.left == 0 {
-			p.then()
-		}
-	})
-}
-
 func (p *flows) open(done func(error)) {
-	limit := p.r.e.cfg.ControlTimeout
-	p.expect(len(p.words), func() {
-		if len(p.errs) > 0 {
-			done(errors.Join(p.errs...))
+	e := p.r.e
+	words := p.hosts.expect(len(p.words), func() {
+		if err := p.hosts.err(); err != nil {
+			done(err)
 			return
 		}
-		p.expect(2*len(p.all), func() { done(first(p.errs)) })
+		ends := p.hosts.expect(2*len(p.all), func() { done(p.hosts.err()) })
 		for _, f := range p.all {
-			p.openFlow(f)
-		}
-	})
-	for _, w := range p.words {
-		p.r.e.x.Send(p.r.e.l, w.nic.l, func() {
-			w.open(limit, func(err error) { p.answer(w.nic.l, err, nil) })
-		})
-	}
-}
-
-// first is the first error, and how many others there are.
-func first(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
-}
-
-// openFlow opens both ends, lets them exchange addresses, and brings them to RTS.
-func (p *flows) openFlow(f *flow) {
-	limit := p.r.e.cfg.ControlTimeout
-	up := 0
-	openEnd := func(d, peer *end, prepare func() error) func() {
-		var told *address // the peer's, if it was first
-		opened := false
-		join := func() {
-			if !opened || told == nil {
-				return
-			}
-			d.connect(*told, limit, func(err error) {
-				p.answer(d.l, err, func() {
+			up := 0
+			both := func(from loop.Loop, err error, _ func()) {
+				ends(from, err, func() {
 					if up++; err == nil && up == 2 {
 						p.r.emit(EventFlowUp, f.name, "")
 					}
 				})
-			})
+			}
+			connectEnds(e, f.req.end, f.resp.end, func() error { f.req.prepare(); return nil }, f.resp.prepare, both)
 		}
-		d.onAddress = func(a address) { told = &a; join() }
-		return func() {
-			d.open(limit, func(err error) {
-				if err == nil {
-					err = prepare()
-				}
-				var a address
-				if err != nil {
-					a.err = err
-					p.answer(d.l, err, nil)
-				} else {
-					a = d.address()
-					opened = true
-				}
-				p.r.e.x.Send(d.l, peer.l, func() { peer.onAddress(a) })
-				join()
-			})
-		}
+	})
+	for _, w := range p.words {
+		e.x.Send(e.l, w.nic.l, func() {
+			w.open(e.cfg.ControlTimeout, func(err error) { words(w.nic.l, err, nil) })
+		})
 	}
-	q, r := f.req, f.resp
-	openReq := openEnd(q.end, r.end, func() error { q.prepare(); return nil })
-	openResp := openEnd(r.end, q.end, r.prepare)
-	p.r.e.x.Send(p.r.e.l, q.end.l, openReq)
-	p.r.e.x.Send(p.r.e.l, r.end.l, openResp)
 }
 
 func (p *flows) start(at loop.Time, done func()) {
 	p.started = true
-	p.expect(2*len(p.all), done)
+	both := p.hosts.expect(2*len(p.all), done)
 	for i, f := range p.all {
 		p.r.e.x.Send(p.r.e.l, f.resp.end.l, func() {
-			f.resp.start(at, func(t *tally) { p.answer(f.resp.end.l, nil, func() { p.resps[i] = t; p.tallied(f, i) }) })
+			f.resp.start(at, func(t *tally) { both(f.resp.end.l, nil, func() { p.resps[i] = t; p.tallied(f, i) }) })
 		})
 		p.r.e.x.Send(p.r.e.l, f.req.end.l, func() {
-			f.req.start(at, func(t *tally) { p.answer(f.req.end.l, nil, func() { p.reqs[i] = t; p.tallied(f, i) }) })
+			f.req.start(at, func(t *tally) { both(f.req.end.l, nil, func() { p.reqs[i] = t; p.tallied(f, i) }) })
 		})
 	}
 }
@@ -201,20 +126,21 @@ func (p *flows) abort(why string) {
 }
 
 func (p *flows) close(done func(error)) {
-	limit := p.r.e.cfg.ControlTimeout
-	p.errs = nil
-	p.expect(2*len(p.all), func() {
-		p.expect(len(p.words), func() { done(first(p.errs)) })
+	e := p.r.e
+	limit := e.cfg.ControlTimeout
+	p.hosts.errs = nil
+	ends := p.hosts.expect(2*len(p.all), func() {
+		words := p.hosts.expect(len(p.words), func() { done(p.hosts.err()) })
 		for i, w := range p.words {
-			p.r.e.x.Send(p.r.e.l, w.nic.l, func() {
+			e.x.Send(e.l, w.nic.l, func() {
 				got := w.value()
-				w.close(limit, func(err error) { p.answer(w.nic.l, err, func() { p.counted[i] = got }) })
+				w.close(limit, func(err error) { words(w.nic.l, err, func() { p.counted[i] = got }) })
 			})
 		}
 	})
 	for _, f := range p.all {
 		for _, d := range [...]*end{f.req.end, f.resp.end} {
-			p.r.e.x.Send(p.r.e.l, d.l, func() { d.close(limit, func(err error) { p.answer(d.l, err, nil) }) })
+			e.x.Send(e.l, d.l, func() { d.close(limit, func(err error) { ends(d.l, err, nil) }) })
 		}
 	}
 }

@@ -1,0 +1,89 @@
+package workloads
+
+import (
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+)
+
+// gather waits on the coordinator's loop until a number of hosts have answered.
+type gather struct {
+	e     *Engine
+	phase int
+	left  int
+	errs  []error
+}
+
+// answer is called on a host's loop, once a host; note, if any, runs on the coordinator's.
+type answer func(from loop.Loop, err error, note func())
+
+// expect begins a phase of n answers, after which then runs. Answers to an earlier phase that
+// come late are dropped.
+func (g *gather) expect(n int, then func()) answer {
+	g.phase++
+	phase := g.phase
+	if g.left = n; n == 0 {
+		then()
+	}
+	return func(from loop.Loop, err error, note func()) {
+		g.e.x.Send(from, g.e.l, func() {
+			if g.phase != phase {
+				return
+			}
+			if note != nil {
+				note()
+			}
+			if err != nil {
+				g.errs = append(g.errs, err)
+			}
+			if g.left--; g.left == 0 {
+				then()
+			}
+		})
+	}
+}
+
+// err is the first error so far, and how many others there are.
+func (g *gather) err() error {
+	switch len(g.errs) {
+	case 0:
+		return nil
+	case 1:
+		return g.errs[0]
+	}
+	return fmt.Errorf("%w (and %d more errors)", g.errs[0], len(g.errs)-1)
+}
+
+// connectEnds opens two ends on their loops, each with its own preparation behind it, lets them
+// exchange addresses, and brings them to RTS. Each end answers once.
+func connectEnds(e *Engine, a, b *end, prepareA, prepareB func() error, done answer) {
+	openEnd(e, a, b, prepareA, done)
+	openEnd(e, b, a, prepareB, done)
+}
+
+func openEnd(e *Engine, d, peer *end, prepare func() error, done answer) {
+	limit := e.cfg.ControlTimeout
+	var told *address // the peer's, which may come first
+	opened := false
+	join := func() {
+		if opened && told != nil {
+			d.connect(*told, limit, func(err error) { done(d.l, err, nil) })
+		}
+	}
+	d.onAddress = func(a address) { told = &a; join() }
+	e.x.Send(e.l, d.l, func() {
+		d.open(limit, func(err error) {
+			if err == nil {
+				err = prepare()
+			}
+			a := address{err: err}
+			if err != nil {
+				done(d.l, err, nil)
+			} else {
+				a, opened = d.address(), true
+			}
+			e.x.Send(d.l, peer.l, func() { peer.onAddress(a) })
+			join()
+		})
+	})
+}

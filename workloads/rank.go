@@ -1,0 +1,174 @@
+package workloads
+
+import (
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// rankEnd is one rank of a collective: an emulated GPU's buffer, and the lanes in and out. It
+// lives on its host's loop.
+type rankEnd struct {
+	c     *collective
+	index int
+	rank  rank
+	nic   *nic
+	l     loop.Loop
+	y     layout // the buffer's parts
+	mem   verbs.Memory
+	mr    verbs.MR
+	ins   []*lane
+	outs  []*lane
+	reporter
+	t tally
+
+	iteration uint64
+	running   bool
+	down      bool
+	stall     *stall
+	finished  func(at loop.Time)
+	work      loop.Timer // filling and checking, piece by piece
+}
+
+func newRankEnd(c *collective, index int, rk rank, n *nic, y layout) *rankEnd {
+	e := &rankEnd{c: c, index: index, rank: rk, nic: n, l: n.l, y: y}
+	e.reporter = reporter{c.r, rk.String(), n.l, &e.t}
+	e.stall = newStall(n.l, c.r.stallLimit(), e.stalled)
+	return e
+}
+
+// open makes and registers the buffer.
+func (e *rankEnd) open(done func(error)) {
+	limit := e.c.r.e.cfg.ControlTimeout
+	within(e.l, limit, e.rank.String()+": register the buffer", func(done func(error)) {
+		mem, err := e.nic.Device.AllocMemory(e.y.bytes(), verbs.GPUMemory)
+		if err != nil {
+			done(err)
+			return
+		}
+		e.mem = mem
+		e.y.guard(mem.Bytes())
+		e.nic.pd.RegMR(mem, 0, e.y.bytes(), verbs.LocalWrite|verbs.RemoteWrite, func(mr verbs.MR, err error) {
+			e.mr = mr
+			done(err)
+		})
+	}, done)
+}
+
+func (e *rankEnd) close(done func(error)) {
+	e.l.Disarm(&e.work)
+	e.stall.stop()
+	var steps []step
+	if e.mr != nil {
+		steps = append(steps, step{e.rank.String() + ": deregister the buffer", e.mr.Dereg})
+	}
+	if e.mem != nil {
+		steps = append(steps, step{e.rank.String() + ": free the buffer", func(done func(error)) { done(e.mem.Free()) }})
+	}
+	inOrder(e.l, e.c.r.e.cfg.ControlTimeout, steps, done)
+}
+
+// part is one of the buffer's parts, as bytes.
+func (e *rankEnd) part(i int) []byte { return e.y.slot(e.mem.Bytes(), i) }
+
+// begin starts an iteration at a time; finished is called once when every unit has come in
+// and every completion has.
+func (e *rankEnd) begin(iteration uint64, at loop.Time, finished func(loop.Time)) {
+	e.iteration, e.finished = iteration, finished
+	e.work.Fire = func() {
+		if e.down {
+			return
+		}
+		e.running = true
+		if iteration == 0 {
+			e.t.start = e.l.Now()
+		}
+		e.stall.start()
+		for _, w := range e.outs {
+			w.allow(iteration*uint64(w.units) + uint64(e.c.prog.first(w)))
+		}
+		e.advance()
+	}
+	e.l.Arm(&e.work, at)
+}
+
+func (e *rankEnd) moved() { e.stall.move() }
+
+// advance sees whether the iteration is over for this rank.
+func (e *rankEnd) advance() {
+	if !e.running || e.down || e.waitsFor() != "" {
+		return
+	}
+	e.running = false
+	e.stall.stop()
+	e.finished(e.l.Now())
+}
+
+// waitsFor says what is missing, or nothing.
+func (e *rankEnd) waitsFor() string {
+	for _, w := range e.ins {
+		if limit := (e.iteration + 1) * uint64(w.units); w.in.count < limit {
+			return fmt.Sprintf("unit %d of %d of iteration %d on %s", w.in.count%uint64(w.units), w.units, e.iteration, w.name)
+		}
+	}
+	for _, w := range e.outs {
+		if limit := (e.iteration + 1) * uint64(w.units); w.out.completed < limit {
+			return fmt.Sprintf("the completion of unit %d of %d of iteration %d on %s", w.out.completed%uint64(w.units), w.units, e.iteration, w.name)
+		}
+	}
+	return ""
+}
+
+func (e *rankEnd) stalled() {
+	e.fail("", fmt.Sprintf("%s: nothing moved for %v while waiting for %s", e.rank, e.stall.limit, e.waitsFor()))
+}
+
+// fail tells the coordinator, once.
+func (e *rankEnd) fail(status, why string) {
+	if e.down {
+		return
+	}
+	e.down = true
+	e.stall.stop()
+	e.l.Disarm(&e.work)
+	e.c.r.e.x.Send(e.l, e.c.r.e.l, func() { e.c.failed(status, why) })
+}
+
+// halt stops everything that this rank sends, and calls done when it is flushed.
+func (e *rankEnd) halt(done func()) {
+	e.down = true
+	e.stall.stop()
+	e.l.Disarm(&e.work)
+	left := len(e.outs)
+	for _, w := range e.outs {
+		w.halt(func() {
+			if left--; left == 0 {
+				done()
+			}
+		})
+	}
+}
+
+// pieces runs do over [0, size) in pieces within the budget, then done, leaving the loop in between.
+func (e *rankEnd) pieces(size int, do func(from, to int), done func()) {
+	at := 0
+	e.work.Fire = func() {
+		to := min(at+budget, size)
+		do(at, to)
+		if at = to; at < size {
+			e.l.Arm(&e.work, e.l.Now())
+			return
+		}
+		done()
+	}
+	e.l.Arm(&e.work, e.l.Now())
+}
+
+// guards checks what no unit should have touched.
+func (e *rankEnd) guards(iteration uint64) {
+	mem := e.mem.Bytes()
+	for i := range e.y.slots {
+		e.checkGap(e.y, mem, i, iteration)
+	}
+}
