@@ -97,19 +97,24 @@ func (r *Result) Fault(name string) record.Fault {
 }
 
 // Count is how much a counter grew over the run, summed over the series whose labels match the
-// selectors ("node=leaf*"). A metric that nobody measured fails the spec.
-func (r *Result) Count(metric string, selectors ...string) float64 {
-	ginkgo.GinkgoHelper()
+// selectors ("node=leaf*"). A metric that nobody measured is an error.
+func (r *Result) Count(metric string, selectors ...string) (float64, error) {
 	labels := map[string]string{}
 	for _, s := range selectors {
 		k, v, ok := strings.Cut(s, "=")
-		gomega.Expect(ok).To(gomega.BeTrue(), "selector %q is no label=pattern", s)
+		if !ok {
+			return 0, fmt.Errorf("selector %q is no label=pattern", s)
+		}
 		labels[k] = v
 	}
 	all, err := r.Metrics.Select(metric, labels)
-	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(all).NotTo(gomega.BeEmpty(), "no series of %s %q was measured", metric, selectors)
-	return r.Metrics.Total(metric, labels)
+	if err != nil {
+		return 0, err
+	}
+	if len(all) == 0 {
+		return 0, fmt.Errorf("no series of %s %q was measured", metric, selectors)
+	}
+	return r.Metrics.Total(metric, labels), nil
 }
 
 // String is the run's result table and its last events.

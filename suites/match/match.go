@@ -39,9 +39,16 @@ func FailBecause(text string) types.GomegaMatcher {
 func Count(metric string, growth types.GomegaMatcher, selectors ...string) types.GomegaMatcher {
 	return &matcher[*bed.Result]{
 		what: fmt.Sprintf("have a growth of %s %s that satisfies the matcher", metric, strings.Join(selectors, " ")),
-		test: func(r *bed.Result) (bool, error) { return growth.Match(r.Count(metric, selectors...)) },
+		test: func(r *bed.Result) (bool, error) {
+			n, err := r.Count(metric, selectors...)
+			if err != nil {
+				return false, err
+			}
+			return growth.Match(n)
+		},
 		seen: func(r *bed.Result) string {
-			return growth.FailureMessage(r.Count(metric, selectors...)) + "\n" + series(r, metric)
+			n, _ := r.Count(metric, selectors...)
+			return growth.FailureMessage(n) + "\n" + series(r, metric)
 		},
 	}
 }
