@@ -39,7 +39,7 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 	}
 	opt.Progress.Step("booting the guest")
 	g, err := guest.Boot(ctx, guest.Config{
-		MemoryMB: guestMemory(s),
+		MemoryMB: GuestMemory(s),
 		Files:    []guest.File{{Content: s.Source, To: guestScenario}},
 		Progress: opt.Progress.Status,
 	})
@@ -157,10 +157,10 @@ func emptyOrMissing(dir string) error {
 	return nil
 }
 
-// guestMemory is what a scenario's guest needs, in MiB. In shared mode every RDMA device costs
+// GuestMemory is what a scenario's guest needs, in MiB. In shared mode every RDMA device costs
 // up to 0.75 MiB per namespace (55 MB at 76 namespaces were measured), in exclusive 1.5; the
 // rest is the system, and what workloads register.
-func guestMemory(s *Scenario) int {
+func GuestMemory(s *Scenario) int {
 	devices, namespaces := len(s.Topology.NICs()), len(s.Topology.Nodes)
 	mb := 1024.0 + 1.5*float64(devices)
 	if s.NICs.Mode(len(s.Topology.Hosts())) == fabric.RDMAShared {

@@ -43,7 +43,7 @@ func run(args []string) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	for _, c := range commands {
+	for _, c := range append(commands, keeperCommands...) {
 		root.AddCommand(c())
 	}
 	root.SetArgs(args)

@@ -1,0 +1,189 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rocebed/rocebed/testbed/keeper"
+	"github.com/rocebed/rocebed/testbed/linux"
+)
+
+func newStatusCommand() *cobra.Command {
+	var asJSON, metrics bool
+	c := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show the testbeds that are up",
+		Long: `Show a testbed: its nodes with their namespaces, addresses and RDMA devices, its links, its time and whether the
+machine keeps up with it. Without a name, the only testbed there is, or a list. With --json and a name, one object; with
+--json alone, a list.`,
+		Example: `  rocebed status
+  rocebed status lab --json | jq -r '.nodes[].ports[].rdma'
+  rocebed status lab --metrics`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeTestbeds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return showOne(cmd.Context(), args[0], asJSON, metrics)
+			}
+			return showAll(cmd.Context(), asJSON, metrics)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&metrics, "metrics", false, "print a reading of every metric instead")
+	return c
+}
+
+// entry is a testbed in a list.
+type entry struct {
+	Testbed string         `json:"testbed"`
+	State   string         `json:"state"` // up, busy (a run, or coming up or going down), dead
+	Keeper  int            `json:"keeper,omitempty"`
+	Status  *keeper.Status `json:"status,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+func showAll(ctx context.Context, asJSON, metrics bool) error {
+	names, err := linux.Testbeds()
+	if err != nil {
+		return err
+	}
+	if len(names) == 1 && !asJSON {
+		return showOne(ctx, names[0], false, metrics)
+	}
+	all := []entry{}
+	for _, name := range names {
+		all = append(all, look(ctx, name))
+	}
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(all)
+	}
+	if len(all) == 0 {
+		fmt.Println("no testbed is up ('rocebed up SCENARIO' makes one)")
+		return nil
+	}
+	return table(os.Stdout, func(w io.Writer) {
+		fmt.Fprintln(w, "TESTBED\tSTATE\tKEEPER\tBACKEND\tNODES\tLINKS\tSINCE")
+		for _, e := range all {
+			st := cmp.Or(e.Status, &keeper.Status{})
+			since := "-"
+			if e.Status != nil {
+				since = st.Since.Format(time.TimeOnly)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", e.Testbed, e.State, e.Keeper, cmp.Or(where(st), "-"), len(st.Nodes), len(st.Links), since)
+		}
+	})
+}
+
+func look(ctx context.Context, name string) entry {
+	e := entry{Testbed: name, State: "up"}
+	e.Keeper, _ = linux.Living(name)
+	c, err := keeper.Find(name)
+	if err == nil {
+		var st keeper.Status
+		if st, err = c.Status(ctx); err == nil {
+			e.Status = &st
+			return e
+		}
+	}
+	e.State, e.Error = "busy", err.Error()
+	if errors.Is(err, keeper.ErrDead) {
+		e.State = "dead"
+	}
+	return e
+}
+
+func showOne(ctx context.Context, name string, asJSON, metrics bool) error {
+	c, err := keeper.Find(name)
+	if err != nil {
+		return err
+	}
+	if metrics {
+		m, err := c.Metrics(ctx)
+		if err != nil {
+			return withCode(exitFailed, err)
+		}
+		return showMetrics(m, asJSON)
+	}
+	st, err := c.Status(ctx)
+	if err != nil {
+		return withCode(exitFailed, err)
+	}
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(st)
+	}
+	return describe(os.Stdout, &st)
+}
+
+func showMetrics(m keeper.Metrics, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(m)
+	}
+	for _, s := range m.Samples {
+		fmt.Printf("%s%q %v\n", s.Name, s.Labels, s.Value)
+	}
+	if m.Error != "" {
+		fmt.Fprintln(os.Stderr, "rocebed: some could not be read:", m.Error)
+	}
+	return nil
+}
+
+func where(st *keeper.Status) string {
+	if st.Guest != nil {
+		return st.Backend + " (guest)"
+	}
+	return st.Backend
+}
+
+func describe(out io.Writer, st *keeper.Status) error {
+	fmt.Fprintf(out, "testbed %s: %s, up since %s, keeper %d\n", st.Testbed, where(st), st.Since.Format(time.DateTime), st.Keeper)
+	if g := st.Guest; g != nil {
+		fmt.Fprintf(out, "guest: kernel %s under %s, %d MiB, %d processors, process %d\n", g.Kernel, g.Accel, g.MemoryMB, g.CPUs, g.PID)
+	}
+	kept := "the machine keeps up"
+	if !st.KeptUp {
+		kept = "the machine did not keep up: " + st.Late
+	}
+	fmt.Fprintf(out, "time: dilation %d, %v of fabric time so far; %s\n", st.Dilation, st.Fabric.Round(time.Microsecond), kept)
+	for _, w := range st.Warnings {
+		fmt.Fprintln(out, "warning:", w)
+	}
+	fmt.Fprintln(out)
+	if err := table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "NODE\tKIND\tPORT\tADDRESS\tRDMA\tPEER\tNAMESPACE")
+		for _, n := range st.Nodes {
+			for i, p := range n.Ports {
+				name, kind, ns := n.Name, cmp.Or(string(n.Kind), string(n.Role)), n.Namespace
+				if i > 0 {
+					name, kind, ns = "", "", ""
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, kind, p.Name, p.Addr, cmp.Or(p.RDMA, "-"), p.Peer, ns)
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "LINK\tRATE\tDELAY\tMTU")
+		for _, l := range st.Links {
+			fmt.Fprintf(w, "%s - %s\t%v\t%v\t%d\n", l.A, l.B, l.Rate, l.Delay, l.MTU)
+		}
+	})
+}
+
+func table(out io.Writer, fill func(io.Writer)) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fill(w)
+	return w.Flush()
+}
