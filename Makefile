@@ -19,6 +19,7 @@ BACKEND ?= auto
 FUZZTIME ?= 20s
 BENCH ?= .
 PKG ?= ./...
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
 
 # A clone that git distrusts (another owner's) can still be built, without its commit in `version`.
 ifneq ($(shell git rev-parse HEAD >/dev/null 2>&1 && echo yes),yes)
@@ -42,7 +43,7 @@ setup: go-there ## install what is missing; build the guest image where this ker
 .PHONY: build
 build: go-there ## write bin/rocebed
 	@mkdir -p bin
-	CGO_ENABLED=1 $(GO) build -tags '$(TAGS)' -trimpath -o bin/ ./cmd/rocebed
+	CGO_ENABLED=1 $(GO) build -tags '$(TAGS)' -trimpath -ldflags '-X github.com/rocebed/rocebed/testbed.Version=$(VERSION)' -o bin/ ./cmd/rocebed
 
 .PHONY: testbed
 testbed: setup ## bring up a real rxe fabric and run scenarios/quickstart.yaml on it
