@@ -69,8 +69,8 @@ func interfaceCounters() []Desc {
 	}
 }
 
-// Counters of a switch port's tc tree, by slot of the port contract: impair, shape, prio,
-// mark, pause.
+// Counters of a port and the cable behind it, by slot: shape (the shaper), mark (the marker),
+// queue (the buffer), delay (the delay line on the cable).
 func qdiscCounters() []Desc {
 	d := func(name, unit string, kind Kind, help string) Desc {
 		return Desc{Name: name, Labels: []string{"node", "port", "slot"}, Unit: unit, Kind: kind, Help: help, Source: SourceQdisc}

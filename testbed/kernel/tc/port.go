@@ -38,8 +38,9 @@ type Marker struct {
 
 // Handles of the tree.
 const (
-	rootHandle    = 1 << 16
-	shaperClass   = rootHandle | 1
+	rootHandle = 1 << 16
+	// ShaperClass is the class of the whole port.
+	ShaperClass   = rootHandle | 1
 	priorityBase  = rootHandle | 0x10
 	markerBase    = 0x20
 	queueBase     = 0x40
@@ -95,7 +96,7 @@ func (p Port) Tree() []Object {
 	}
 	objects := []Object{
 		{ID: rootHandle, Parent: Root, Spec: HTB{Default: 0x10 + uint32(last)}},
-		class(shaperClass, rootHandle, rate, 0),
+		class(ShaperClass, rootHandle, rate, 0),
 	}
 	for i, q := range p.Priorities {
 		// With one priority the class is the link. With more, each is promised nearly nothing
@@ -104,7 +105,7 @@ func (p Port) Tree() []Object {
 		if last > 0 {
 			guaranteed = max(rate/1000, 1)
 		}
-		objects = append(objects, class(PriorityClass(i), shaperClass, guaranteed, i))
+		objects = append(objects, class(PriorityClass(i), ShaperClass, guaranteed, i))
 		parent := PriorityClass(i)
 		if m := q.Marker; m != nil {
 			id := uint32(markerBase+i) << 16

@@ -1,0 +1,273 @@
+//go:build linux
+
+package cable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/testbed/kernel/nl"
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Set is all the cables of a wiring, and the one owner of what is on them.
+type Set struct {
+	ns      *linux.Namespace
+	conn    *tc.Conn
+	forward *forwarder
+
+	mu      sync.Mutex
+	wires   map[topo.PortRef]*wire // by the port that sends
+	noNetem error                  // why there is no delay line, where there is none
+}
+
+// wire is one direction of a cable.
+type wire struct {
+	from     topo.PortRef
+	in, out  int // interface indices
+	declared Wire
+	stages   []*placed // in the order that packets meet them
+	last     link.Link // the forwarder's
+}
+
+// placed is a stage in its place.
+type placed struct {
+	id    string
+	stage *Stage
+	link  link.Link
+}
+
+// Lay puts the forwarding program and the delay line on every cable of a wiring, which then can
+// be connected. delay is the propagation delay of a link in wall time.
+func Lay(w *linux.Wiring, delay func(*topo.Link) time.Duration) (_ *Set, err error) {
+	s := &Set{ns: w.Cables(), wires: map[topo.PortRef]*wire{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	links := w.Plan().Topology.Links
+	maxIndex := 0
+	for i := range links {
+		l := &links[i]
+		a, _ := w.CableEnd(l.A)
+		b, _ := w.CableEnd(l.B)
+		maxIndex = max(maxIndex, a.Index, b.Index)
+		s.wires[l.A] = &wire{from: l.A, in: a.Index, out: b.Index, declared: Wire{Delay: delay(l)}}
+		s.wires[l.B] = &wire{from: l.B, in: b.Index, out: a.Index, declared: Wire{Delay: delay(l)}}
+	}
+	if s.forward, err = newForwarder(maxIndex); err != nil {
+		return nil, err
+	}
+	if err := s.ns.Do(func() (err error) { s.conn, err = tc.Open(); return err }); err != nil {
+		return nil, err
+	}
+	if err := s.layDelays(); err != nil {
+		return nil, err
+	}
+	err = s.ns.Do(func() error {
+		for _, d := range s.wires {
+			if d.last, err = attach(d.in, s.forward.prog, link.Tail()); err != nil {
+				return fmt.Errorf("%s: lay cable: %w", d.from, err)
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// layDelays gives every far end its delay line, used or not: adding one later would stop the
+// interface for a moment and lose what arrives in it.
+func (s *Set) layDelays() error {
+	var b nl.Batch
+	needed := false
+	for _, d := range s.wires {
+		q, err := d.declared.netem()
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.from, err)
+		}
+		needed = needed || q.Delay > 0
+		tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Add, Object: delayLine(q)}, d.from.String())
+		if err := s.forward.set(d.in, hopOf(d.out, q)); err != nil {
+			return fmt.Errorf("%s: %w", d.from, err)
+		}
+	}
+	err := s.conn.Send(&b)
+	if err != nil && !needed && errors.Is(err, unix.ENOENT) {
+		s.noNetem = fmt.Errorf("this kernel has no netem (module sch_netem): %w", unix.ENOENT)
+		return nil
+	}
+	return err
+}
+
+const delayHandle = 1 << 16
+
+func delayLine(q tc.Netem) tc.Object {
+	return tc.Object{ID: delayHandle, Parent: tc.Root, Spec: q}
+}
+
+func hopOf(out int, q tc.Netem) hop {
+	h := hop{Out: uint32(out)}
+	if q.Delay > 0 || q.Jitter > 0 {
+		h.Delay = 1
+	}
+	return h
+}
+
+func attach(ifindex int, p *ebpf.Program, where link.Anchor) (link.Link, error) {
+	l, err := link.AttachTCX(link.TCXOptions{Interface: ifindex, Program: p, Attach: ebpf.AttachTCXIngress, Anchor: where})
+	if err != nil {
+		return nil, fmt.Errorf("attach program (tcx, Linux 6.6): %w", err)
+	}
+	return l, nil
+}
+
+// Wire is what is declared about the direction that begins at a port.
+func (s *Set) Wire(from topo.PortRef) (Wire, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.wire(from)
+	if err != nil {
+		return Wire{}, err
+	}
+	return d.declared, nil
+}
+
+func (s *Set) wire(from topo.PortRef) (*wire, error) {
+	if d, ok := s.wires[from]; ok {
+		return d, nil
+	}
+	return nil, fmt.Errorf("%s: no cable begins there", from)
+}
+
+// Change declares something else about the direction that begins at a port, and makes it so.
+// What both declarations have goes on undisturbed, its counters too. After an error, the old
+// declaration is in force as far as the kernel lets it.
+func (s *Set) Change(from topo.PortRef, change func(Wire) Wire) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.wire(from)
+	if err != nil {
+		return err
+	}
+	want := change(d.declared)
+	if err := want.Check(); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if err := s.reconcile(d, want); err != nil {
+		return fmt.Errorf("%s: %w", from, errors.Join(err, s.reconcile(d, d.declared)))
+	}
+	d.declared = want
+	return nil
+}
+
+// reconcile makes stages and delay as they are wanted. Stages that go, go first, and stages that
+// come, come last, so that no packet meets a stage whose delay isn't there.
+func (s *Set) reconcile(d *wire, want Wire) error {
+	var errs []error
+	d.stages = slices.DeleteFunc(d.stages, func(p *placed) bool {
+		if slices.ContainsFunc(want.Impairments, func(i Impairment) bool { return i.ID == p.id && i.Stage != nil }) {
+			return false
+		}
+		err := p.remove()
+		errs = append(errs, err)
+		return err == nil
+	})
+	errs = append(errs, s.delay(d, want))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.ns.Do(func() error {
+		for _, i := range want.Impairments {
+			if i.Stage == nil || slices.ContainsFunc(d.stages, func(p *placed) bool { return p.id == i.ID }) {
+				continue
+			}
+			if err := d.place(i); err != nil {
+				return fmt.Errorf("%s: %w", i.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (p *placed) remove() error {
+	return errors.Join(p.link.Close(), p.stage.Close())
+}
+
+// place attaches a new stage before those of a later order, and before the forwarder.
+func (d *wire) place(i Impairment) error {
+	stage, err := NewStage(i.Stage, i.Seed, d.out)
+	if err != nil {
+		return err
+	}
+	at := 0
+	for at < len(d.stages) && d.stages[at].stage.model.order() <= i.Stage.order() {
+		at++
+	}
+	next := d.last
+	if at < len(d.stages) {
+		next = d.stages[at].link
+	}
+	l, err := attach(d.in, stage.prog, link.BeforeLink(next))
+	if err != nil {
+		return errors.Join(err, stage.Close())
+	}
+	d.stages = slices.Insert(d.stages, at, &placed{i.ID, stage, l})
+	return nil
+}
+
+// delay sets the delay line and whether packets go through it.
+func (s *Set) delay(d *wire, want Wire) error {
+	q, err := want.netem()
+	if err != nil {
+		return err
+	}
+	h := hopOf(d.out, q)
+	if s.noNetem != nil {
+		if h.Delay != 0 {
+			return s.noNetem
+		}
+		return s.forward.set(d.in, h)
+	}
+	var b nl.Batch
+	tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Change, Object: delayLine(q)}, "delay")
+	if err := s.conn.Send(&b); err != nil {
+		return err
+	}
+	return s.forward.set(d.in, h)
+}
+
+// Close takes programs off all cables. The delay lines go with their interfaces.
+func (s *Set) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, d := range s.wires {
+		for _, p := range d.stages {
+			errs = append(errs, p.remove())
+		}
+		d.stages = nil
+		if d.last != nil {
+			errs = append(errs, d.last.Close())
+			d.last = nil
+		}
+	}
+	clear(s.wires)
+	if s.forward != nil {
+		errs = append(errs, s.forward.Close())
+		s.forward = nil
+	}
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	return errors.Join(errs...)
+}

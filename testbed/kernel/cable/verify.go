@@ -1,0 +1,143 @@
+//go:build linux
+
+package cable
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Verify reads back from the kernel what is on the direction that begins at a port, and says how
+// it differs from what is declared: the programs in their order, the forwarder's table, and the
+// delay line with every parameter that the kernel reports.
+func (s *Set) Verify(from topo.PortRef) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.wire(from)
+	if err == nil {
+		err = s.verify(d)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: verify cable: %w", from, err)
+	}
+	return nil
+}
+
+func (s *Set) verify(d *wire) error {
+	var want []ebpf.ProgramID
+	for _, i := range d.declared.Impairments {
+		if i.Stage != nil && !slices.ContainsFunc(d.stages, func(p *placed) bool { return p.id == i.ID && p.stage.model == i.Stage && p.stage.seed == i.Seed }) {
+			return fmt.Errorf("%s is not on it", i.ID)
+		}
+	}
+	progs := make([]*ebpf.Program, 0, len(d.stages)+1)
+	for _, p := range d.stages {
+		progs = append(progs, p.stage.prog)
+	}
+	for _, p := range append(progs, s.forward.prog) {
+		info, err := p.Info()
+		if err != nil {
+			return fmt.Errorf("read program: %w", err)
+		}
+		id, _ := info.ID()
+		want = append(want, id)
+	}
+	var got []ebpf.ProgramID
+	err := s.ns.Do(func() error {
+		q, err := link.QueryPrograms(link.QueryOptions{Target: d.in, Attach: ebpf.AttachTCXIngress})
+		if err != nil {
+			return err
+		}
+		for _, p := range q.Programs {
+			got = append(got, p.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the kernel runs programs %v, not %v", got, want)
+	}
+
+	q, err := d.declared.netem()
+	if err != nil {
+		return err
+	}
+	h, err := s.forward.get(d.in)
+	if err != nil {
+		return err
+	}
+	if h != hopOf(d.out, q) {
+		return fmt.Errorf("packets are forwarded to %+v, not %+v", h, hopOf(d.out, q))
+	}
+	if s.noNetem != nil {
+		return nil
+	}
+	tree, err := s.conn.Tree(d.out)
+	if err != nil {
+		return err
+	}
+	return tc.Verify(tree, []tc.Object{delayLine(q)})
+}
+
+// Counts are the counters of an impairment's stage.
+func (s *Set) Counts(from topo.PortRef, id string) (Counts, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.wire(from)
+	if err != nil {
+		return Counts{}, err
+	}
+	for _, p := range d.stages {
+		if p.id == id {
+			return p.stage.Counts()
+		}
+	}
+	return Counts{}, fmt.Errorf("%s: %s is not on this cable", from, id)
+}
+
+// DelayLine is the delay line of the direction that begins at a port as the kernel has it: what
+// has left it, what is in it. Drops are always none, or the machine has lost packets.
+func (s *Set) DelayLine(from topo.PortRef) (tc.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.wire(from)
+	if err != nil || s.noNetem != nil {
+		return tc.Stats{}, err
+	}
+	tree, err := s.conn.Tree(d.out)
+	if err != nil {
+		return tc.Stats{}, fmt.Errorf("%s: %w", from, err)
+	}
+	if len(tree) != 1 {
+		return tc.Stats{}, fmt.Errorf("%s: %d qdiscs on the delay line", from, len(tree))
+	}
+	return tree[0].Stats, nil
+}
+
+// DelayLines are all delay lines, by the port that sends.
+func (s *Set) DelayLines() (map[topo.PortRef]tc.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noNetem != nil {
+		return nil, nil
+	}
+	trees, err := s.conn.Trees()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[topo.PortRef]tc.Stats, len(s.wires))
+	for from, d := range s.wires {
+		for _, r := range trees[d.out] {
+			out[from] = r.Stats
+		}
+	}
+	return out, nil
+}

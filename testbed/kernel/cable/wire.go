@@ -1,0 +1,103 @@
+//go:build linux
+
+package cable
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+)
+
+// Wire is what is declared about one direction of a cable. Times are wall times.
+type Wire struct {
+	// Delay is the propagation delay.
+	Delay time.Duration
+	// Impairments are in force together.
+	Impairments []Impairment
+}
+
+// Impairment is one thing that goes wrong, by a name that is unique on its wire.
+type Impairment struct {
+	ID string
+	// Stage decides about single packets; nil for a pure delay.
+	Stage Model
+	// Seed is the stage's source of random numbers.
+	Seed uint64
+	// Delay holds every packet that no stage lets past.
+	Delay Delay
+}
+
+// Delay is an additional delay with jitter.
+type Delay struct {
+	Delay, Jitter time.Duration
+	Distribution  string // "", "uniform", "normal", "pareto" or "paretonormal"
+}
+
+// maxDelay is what netem and the watchdog's clock certainly hold.
+const maxDelay = time.Hour
+
+// netem is the delay line that the declaration asks for. Delays add up; of jitters there can be
+// one, since the sum of two is no distribution that netem has.
+func (w Wire) netem() (tc.Netem, error) {
+	q := tc.Netem{Delay: w.Delay}
+	jitters := ""
+	overtake := ""
+	for _, i := range w.Impairments {
+		q.Delay += i.Delay.Delay
+		if i.Delay.Jitter > 0 {
+			if jitters != "" {
+				return q, fmt.Errorf("%s and %s both have jitter: one cable has one jitter", jitters, i.ID)
+			}
+			jitters, q.Jitter, q.Distribution = i.ID, i.Delay.Jitter, i.Delay.Distribution
+		}
+		if _, ok := i.Stage.(Overtake); ok {
+			if overtake != "" {
+				return q, fmt.Errorf("%s and %s both reorder: one cable has one order", overtake, i.ID)
+			}
+			overtake = i.ID
+		}
+	}
+	if q.Distribution == "uniform" {
+		q.Distribution = ""
+	}
+	if q.Delay < 0 || q.Delay > maxDelay || q.Jitter < 0 || q.Jitter > maxDelay {
+		return q, fmt.Errorf("delay %v with jitter %v (wall time) is not between 0 and %v", q.Delay, q.Jitter, maxDelay)
+	}
+	return q, nil
+}
+
+// Check says what of the declaration can't be.
+func (w Wire) Check() error {
+	if _, err := w.netem(); err != nil {
+		return err
+	}
+	for k, i := range w.Impairments {
+		if slices.ContainsFunc(w.Impairments[:k], func(o Impairment) bool { return o.ID == i.ID }) {
+			return fmt.Errorf("%s is on this cable twice", i.ID)
+		}
+		if i.Stage != nil {
+			if err := i.Stage.check(); err != nil {
+				return fmt.Errorf("%s: %w", i.ID, err)
+			}
+		}
+		if d := i.Delay.Distribution; d != "" && d != "uniform" && tc.DistributionTable(d) == nil {
+			return fmt.Errorf("%s: %q is no distribution (uniform, %s are)", i.ID, d, strings.Join(tc.Distributions, ", "))
+		}
+	}
+	return nil
+}
+
+// With is the declaration with one more impairment; Without, with one less.
+func (w Wire) With(i Impairment) Wire {
+	w.Impairments = append(slices.Clone(w.Impairments), i)
+	return w
+}
+
+// Without is the declaration without the impairment of that name.
+func (w Wire) Without(id string) Wire {
+	w.Impairments = slices.DeleteFunc(slices.Clone(w.Impairments), func(i Impairment) bool { return i.ID == id })
+	return w
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Config is what a fabric is built from. Testbed, Plan and Dilation are required.
+type Config struct {
+	Testbed  *linux.Testbed
+	Plan     *topo.Plan
+	Dilation loop.Dilation
+	NICs     fabric.NICSettings
+	Switches fabric.SwitchSettings
+	// Seed is where all randomness of faults comes from.
+	Seed uint64
+	// Log says what is being done; nil: slog.Default.
+	Log *slog.Logger
+	// Progress, if set, hears how far the build is.
+	Progress func(stage string, done, total int)
+}
+
+// hostQueue is the queue of a host's own port. rxe's throttle keeps it short; it must never
+// drop, since rxe takes a failed local transmission for a broken QP.
+const hostQueue topo.Bytes = 1 << 30
+
+// leastTCPRTO is TCP's least retransmission timeout on the fabric, in fabric time. Networks like
+// these set it to 1–10 ms; the kernel's 200 ms of wall time would be 0.2 ms at a dilation of 1024.
+const (
+	leastTCPRTO   = time.Millisecond
+	kernelsTCPRTO = 200 * time.Millisecond
+)
+
+func (c *Config) tcpRTO() time.Duration {
+	if rto := c.Dilation.Wall(leastTCPRTO); rto > kernelsTCPRTO {
+		return rto
+	}
+	return 0
+}
+
+// wallRate is a link's rate after dilation, rounded to the nearest byte/s.
+func wallRate(r topo.Rate, d loop.Dilation) topo.Rate {
+	f := uint64(d.Factor()) * 8
+	return topo.Rate((uint64(r) + f/2) / f * 8)
+}
+
+// port is what a port's tree is declared to be before any fault.
+func (c *Config) port(p topo.PlanPort, role topo.Role) tc.Port {
+	l := &c.Plan.Topology.Links[p.Link]
+	q := tc.Priority{Limit: hostQueue}
+	if role == topo.Switch {
+		q.Limit = c.Switches.BufferBytes()
+		if e := c.Switches.ECN; e != nil {
+			q.Marker = &tc.Marker{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}
+		}
+	}
+	return tc.Port{Rate: wallRate(l.Rate, c.Dilation), MTU: l.MTU, Priorities: []tc.Priority{q}}
+}
+
+// check refuses what this backend can't make, before anything is made.
+func (c *Config) check() error {
+	var errs []error
+	if c.Testbed == nil || c.Plan == nil {
+		return errors.New("kernel fabric: Testbed and Plan are required")
+	}
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		switch {
+		case n.Role == topo.Host && (n.Kind == "" || n.Kind == topo.RxeHost):
+		case n.Role == topo.Switch && (n.Kind == "" || n.Kind == topo.LinuxSwitch):
+		default:
+			errs = append(errs, fmt.Errorf("%s: the kernel backend makes %s and %s nodes, not %s (the soft backend does)", n.Name, topo.RxeHost, topo.LinuxSwitch, n.Kind))
+		}
+		for _, p := range c.Plan.Ports(n.Name) {
+			if err := c.port(p, n.Role).Check(); err != nil {
+				errs = append(errs, fmt.Errorf("%s: at a dilation of %v: %w", p.Ref, c.Dilation, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

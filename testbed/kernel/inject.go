@@ -1,0 +1,241 @@
+//go:build linux
+
+package kernel
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// injector applies faults to the fabric. Its work runs on goroutines, one piece at a time.
+type injector struct {
+	f *Fabric
+
+	mu     sync.Mutex // held while a piece of work runs
+	closed bool
+	active []*applied
+	work   sync.WaitGroup
+}
+
+func newInjector(f *Fabric) *injector { return &injector{f: f} }
+
+// effect is what a fault does at one place. Healing may be asked for again after an error, and
+// what a healed effect has hit can still be asked.
+type effect interface {
+	apply() error
+	verify() error
+	hits() (uint64, error)
+	heal() error
+	clean() error
+}
+
+// applied is a fault in force.
+type applied struct {
+	in      *injector
+	name    string
+	effects []effect
+}
+
+// Check refuses what this backend can't do.
+func (in *injector) Check(spec faults.Spec) error {
+	effects, err := in.plan(spec)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if c, ok := e.(interface{ check() error }); ok {
+			if err := c.check(); err != nil {
+				return fmt.Errorf("fault %s: %w", spec.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Apply starts a fault on every port that it selects, or on none.
+func (in *injector) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
+	in.run(func() {
+		a, err := in.apply(spec)
+		if a == nil {
+			done(nil, err)
+			return
+		}
+		done(a, err)
+	}, func(err error) { done(nil, err) })
+}
+
+func (in *injector) apply(spec faults.Spec) (*applied, error) {
+	effects, err := in.plan(spec)
+	if err != nil {
+		return nil, err
+	}
+	a := &applied{in: in, name: spec.Name}
+	for _, e := range effects {
+		if err := e.apply(); err != nil {
+			err = fmt.Errorf("fault %s: apply: %w", spec.Name, err)
+			if herr := a.healAll(); herr != nil {
+				// What could not be undone stays the caller's to heal.
+				in.active = append(in.active, a)
+				return a, errors.Join(err, herr)
+			}
+			return nil, err
+		}
+		a.effects = append(a.effects, e)
+	}
+	in.active = append(in.active, a)
+	return a, nil
+}
+
+// plan turns a fault into what it does at each place.
+func (in *injector) plan(spec faults.Spec) ([]effect, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+	}
+	strikes, err := faults.Resolve(&spec, in.f.Topology())
+	if err != nil {
+		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+	}
+	var effects []effect
+	for _, s := range strikes {
+		switch spec.Kind {
+		case faults.LinkDown:
+			effects = append(effects, &cut{f: in.f, name: spec.Name, ref: s.Port})
+			continue
+		case faults.LinkFlap:
+			effects = append(effects, in.flap(&spec, s.Port))
+			continue
+		}
+		for _, from := range in.senders(s) {
+			if spec.Kind == faults.RateLimit {
+				effects = append(effects, &slow{f: in.f, name: spec.Name, from: from, rate: wallRate(spec.Rate, in.f.cfg.Dilation)})
+				continue
+			}
+			imp, err := in.impairment(&spec, from)
+			if err != nil {
+				return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+			}
+			effects = append(effects, &impaired{cables: in.f.cables, from: from, what: imp})
+		}
+	}
+	return effects, nil
+}
+
+// senders are the ports whose sending a strike is about: for what arrives at a port, its peer.
+func (in *injector) senders(s faults.Strike) []topo.PortRef {
+	p, _ := in.f.Plan().Port(s.Port)
+	switch s.Direction {
+	case faults.Egress:
+		return []topo.PortRef{s.Port}
+	case faults.Ingress:
+		return []topo.PortRef{p.Peer}
+	}
+	return []topo.PortRef{s.Port, p.Peer}
+}
+
+// seed is the source of randomness of a fault on one direction of a cable.
+func (in *injector) seed(name string, from topo.PortRef) uint64 {
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, in.f.cfg.Seed)
+	fmt.Fprintf(h, "%s\x00%s", name, from)
+	return binary.LittleEndian.Uint64(h.Sum(nil))
+}
+
+// run does work on a goroutine when the work before it is done; refuse hears that there will be
+// none any more.
+func (in *injector) run(work func(), refuse func(error)) {
+	in.mu.Lock()
+	if in.closed {
+		in.mu.Unlock()
+		go refuse(errors.New("the fabric is closed"))
+		return
+	}
+	in.work.Add(1)
+	in.mu.Unlock()
+	go func() {
+		defer in.work.Done()
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		work()
+	}()
+}
+
+// Verify reads the fault back from the kernel.
+func (a *applied) Verify(done func(error)) {
+	a.do("verify", done, func(e effect) error { return e.verify() })
+}
+
+// VerifyClean checks that nothing of the fault is left.
+func (a *applied) VerifyClean(done func(error)) {
+	a.do("verify that it is healed", done, func(e effect) error { return e.clean() })
+}
+
+func (a *applied) do(what string, done func(error), each func(effect) error) {
+	a.in.run(func() {
+		var errs []error
+		for _, e := range a.effects {
+			errs = append(errs, each(e))
+		}
+		done(a.named(what, errors.Join(errs...)))
+	}, done)
+}
+
+func (a *applied) named(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("fault %s: %s: %w", a.name, what, err)
+}
+
+// Hits is how many packets, or for a cut cable losses of carrier, the fault has caused.
+func (a *applied) Hits(done func(uint64, error)) {
+	a.in.run(func() {
+		var sum uint64
+		var errs []error
+		for _, e := range a.effects {
+			n, err := e.hits()
+			sum += n
+			errs = append(errs, err)
+		}
+		done(sum, a.named("count hits", errors.Join(errs...)))
+	}, func(err error) { done(0, err) })
+}
+
+// Heal undoes the fault, the last effect first.
+func (a *applied) Heal(done func(error)) {
+	a.in.run(func() { done(a.named("heal", a.healAll())) }, done)
+}
+
+func (a *applied) healAll() error {
+	var errs []error
+	for _, e := range slices.Backward(a.effects) {
+		errs = append(errs, e.heal())
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		a.in.active = slices.DeleteFunc(a.in.active, func(o *applied) bool { return o == a })
+	}
+	return err
+}
+
+// close heals what is in force, the last fault first, and refuses everything from now on.
+func (in *injector) close() error {
+	in.mu.Lock()
+	in.closed = true
+	in.mu.Unlock()
+	in.work.Wait()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var errs []error
+	for _, a := range slices.Backward(slices.Clone(in.active)) {
+		errs = append(errs, a.named("heal", a.healAll()))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,227 @@
+//go:build linux
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// cut is a link that is down: its cable is cut. Both ports lose their carrier and keep their
+// addresses, routes and neighbours; switches stop using routes over it, and use them again when
+// it is mended. What was in the ports' queues and on the cable is lost.
+type cut struct {
+	f    *Fabric
+	name string
+	ref  topo.PortRef
+
+	before uint64 // losses of carrier at both ports
+	final  uint64
+	down   bool
+	healed bool
+}
+
+// carrierDeadline is how long the kernel may take to notice a carrier.
+const carrierDeadline = 5 * time.Second
+
+func (f *Fabric) ends(ref topo.PortRef) [2]topo.PortRef {
+	p, _ := f.Plan().Port(ref)
+	return [2]topo.PortRef{ref, p.Peer}
+}
+
+// carrier is whether both ports of a cable have a carrier, whether neither has, and how often
+// the two have lost it.
+func (f *Fabric) carrier(ref topo.PortRef) (up, down bool, lost uint64, err error) {
+	up, down = true, true
+	for _, r := range f.ends(ref) {
+		n := f.nodes[r.Node]
+		if n == nil {
+			return false, false, 0, fmt.Errorf("%s: no such node", r)
+		}
+		s, err := linkStateOf(n, r.Port)
+		if err != nil {
+			return false, false, 0, err
+		}
+		up, down = up && s.carrier, down && !s.carrier
+		lost += uint64(s.carrierLost)
+	}
+	return up, down, lost, nil
+}
+
+// awaitCarrier waits until both ports have their carrier, or neither.
+func (f *Fabric) awaitCarrier(ref topo.PortRef, want bool) error {
+	for until := time.Now().Add(carrierDeadline); ; {
+		up, down, _, err := f.carrier(ref)
+		if err != nil || want && up || !want && down {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%s: the ports' carrier is not %v after %v (both have it: %v, neither: %v)", ref, want, carrierDeadline, up, down)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func (e *cut) apply() error {
+	up, _, lost, err := e.f.carrier(e.ref)
+	if err != nil {
+		return err
+	}
+	if !up {
+		return fmt.Errorf("%s: the link is down already", e.ref)
+	}
+	e.before, e.down = lost, true
+	if err := e.f.wiring.SetCable(e.ref, false); err != nil {
+		return errors.Join(err, e.heal())
+	}
+	return nil
+}
+
+func (e *cut) verify() error { return e.f.awaitCarrier(e.ref, false) }
+
+// hits are the losses of carrier that the two ports saw.
+func (e *cut) hits() (uint64, error) {
+	if e.healed {
+		return e.final, nil
+	}
+	_, _, lost, err := e.f.carrier(e.ref)
+	return lost - e.before, err
+}
+
+func (e *cut) heal() error {
+	if e.healed || !e.down {
+		return nil
+	}
+	n, err := e.hits()
+	if err != nil {
+		return err
+	}
+	if err := e.f.wiring.SetCable(e.ref, true); err != nil {
+		return err
+	}
+	if err := e.f.awaitCarrier(e.ref, true); err != nil {
+		return err
+	}
+	e.final, e.healed = n, true
+	return nil
+}
+
+// clean checks the carrier and all that could have suffered: both trees and both directions.
+func (e *cut) clean() error {
+	up, _, _, err := e.f.carrier(e.ref)
+	if err == nil && !up {
+		err = fmt.Errorf("%s: a port has no carrier", e.ref)
+	}
+	errs := []error{err}
+	for _, r := range e.f.ends(e.ref) {
+		errs = append(errs, e.f.nodes[r.Node].ports.verify(r.Port), e.f.cables.Verify(r))
+	}
+	return errors.Join(errs...)
+}
+
+// leastFlap is how short a link may be down or up, in wall time, for the kernel to notice.
+const leastFlap = 5 * time.Millisecond
+
+// flapping is a link that goes down and comes up again with a period.
+type flapping struct {
+	cut
+	period, downFor time.Duration // wall
+
+	stop chan struct{}
+	done sync.WaitGroup
+	mu   sync.Mutex
+	err  error
+}
+
+func (in *injector) flap(s *faults.Spec, ref topo.PortRef) *flapping {
+	wall := in.f.cfg.Dilation.Wall
+	return &flapping{
+		cut:    cut{f: in.f, name: s.Name, ref: ref},
+		period: wall(s.Period), downFor: wall(s.Down),
+	}
+}
+
+func (e *flapping) check() error {
+	if e.downFor < leastFlap || e.period-e.downFor < leastFlap {
+		return fmt.Errorf("%s: down for %v and up for %v of wall time: the kernel notices nothing shorter than %v", e.ref, e.downFor, e.period-e.downFor, leastFlap)
+	}
+	return nil
+}
+
+func (e *flapping) apply() error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if err := e.cut.apply(); err != nil {
+		return err
+	}
+	e.stop = make(chan struct{})
+	start := time.Now()
+	e.done.Go(func() {
+		for n := time.Duration(0); ; n++ {
+			if e.until(start.Add(n*e.period+e.downFor)) || e.set(true) ||
+				e.until(start.Add((n+1)*e.period)) || e.set(false) {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// until waits and says whether the flapping ends.
+func (e *flapping) until(t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-e.stop:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// set says whether it failed.
+func (e *flapping) set(up bool) bool {
+	err := e.f.wiring.SetCable(e.ref, up)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+	return err != nil
+}
+
+func (e *flapping) failure() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// verify waits for the first loss of carrier, since the link may be up again by now.
+func (e *flapping) verify() error {
+	for until := time.Now().Add(carrierDeadline); ; {
+		n, err := e.hits()
+		if err = errors.Join(err, e.failure()); err != nil || n > 0 {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%s: no port has lost its carrier in %v", e.ref, carrierDeadline)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func (e *flapping) heal() error {
+	if e.stop != nil {
+		close(e.stop)
+		e.done.Wait()
+		e.stop = nil
+		if err := e.failure(); err != nil {
+			e.f.cfg.Log.Warn("flapping had stopped by itself", "port", e.ref, "error", err)
+		}
+	}
+	return e.cut.heal()
+}

@@ -1,0 +1,137 @@
+//go:build linux
+
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// slow is a link that carries less in one direction: its sender's shaper is slower.
+type slow struct {
+	f    *Fabric
+	name string
+	from topo.PortRef
+	rate topo.Rate // wall
+
+	full    topo.Rate // before
+	before  uint64    // packets through the shaper when it was applied
+	final   uint64
+	applied bool
+	healed  bool
+}
+
+func (e *slow) ports() (*ports, error) {
+	n := e.f.nodes[e.from.Node]
+	if n == nil {
+		return nil, fmt.Errorf("%s: no such node", e.from)
+	}
+	return n.ports, nil
+}
+
+func (e *slow) check() error {
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	d := p.declaration(e.from.Port)
+	link := wallRate(e.f.Plan().Link(e.from).Rate, e.f.cfg.Dilation)
+	switch {
+	case e.rate >= link:
+		return fmt.Errorf("%s: the link carries no more than the fault leaves it (%v, %v of wall time)", e.from, e.f.Plan().Link(e.from).Rate, link)
+	case d.Rate != link:
+		return fmt.Errorf("%s: its rate is limited by another fault already", e.from)
+	}
+	d.Rate = e.rate
+	if err := d.Check(); err != nil {
+		return fmt.Errorf("%s: at a dilation of %v: %w", e.from, e.f.cfg.Dilation, err)
+	}
+	return nil
+}
+
+func (e *slow) apply() error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	if e.before, err = e.passed(p); err != nil {
+		return err
+	}
+	e.full = p.declaration(e.from.Port).Rate
+	err = p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.rate; return d })
+	e.applied = err == nil
+	return err
+}
+
+func (e *slow) verify() error {
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	if r := p.declaration(e.from.Port).Rate; r != e.rate {
+		return fmt.Errorf("%s: its declared rate is %v, not %v", e.from, r, e.rate)
+	}
+	return p.verify(e.from.Port)
+}
+
+// passed is how many packets have left the shaper.
+func (e *slow) passed(p *ports) (uint64, error) {
+	trees, err := p.trees()
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range trees[e.from.Port] {
+		if r.Class && r.ID == tc.ShaperClass {
+			return r.Stats.Packets, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: its shaper is gone", e.from)
+}
+
+// hits are the packets that went through the slower shaper.
+func (e *slow) hits() (uint64, error) {
+	if e.healed {
+		return e.final, nil
+	}
+	p, err := e.ports()
+	if err != nil {
+		return 0, err
+	}
+	n, err := e.passed(p)
+	return n - e.before, err
+}
+
+func (e *slow) heal() error {
+	if e.healed || !e.applied {
+		return nil
+	}
+	n, err := e.hits()
+	if err != nil {
+		return err
+	}
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	if err := p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.full; return d }); err != nil {
+		return err
+	}
+	e.final, e.healed = n, true
+	return nil
+}
+
+func (e *slow) clean() error {
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	if r := p.declaration(e.from.Port).Rate; r != e.full {
+		return fmt.Errorf("%s: its declared rate is %v, not %v", e.from, r, e.full)
+	}
+	return p.verify(e.from.Port)
+}
