@@ -16,9 +16,9 @@ type Builder struct {
 	Backend Backend
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
-	// Check refuses what of a scenario the backend can't do, before anything is created: node
-	// kinds, features, faults. Its errors are strict.PathErrors from the scenario's top.
-	Check func(s *Scenario) error
+	// Check refuses what of a scenario the backend can't do at a dilation, before anything is
+	// created: node kinds, features, faults. Its errors are strict.PathErrors from the scenario's top.
+	Check func(s *Scenario, d loop.Dilation) error
 	// Calibrate is the smallest dilation at which this machine carries the scenario.
 	Calibrate func(ctx context.Context, s *Scenario) (loop.Dilation, string, error)
 	// Build brings the fabric up. What it made is gone again when it returns an error.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/guest"
+	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/record"
 )
 
@@ -157,15 +157,9 @@ func emptyOrMissing(dir string) error {
 	return nil
 }
 
-// GuestMemory is what a scenario's guest needs, in MiB. In shared mode every RDMA device costs
-// up to 0.75 MiB per namespace (55 MB at 76 namespaces were measured), in exclusive 1.5; the
-// rest is the system, and what workloads register.
+// GuestMemory is what a scenario's guest needs, in MiB: its topology, and what workloads register.
 func GuestMemory(s *Scenario) int {
-	devices, namespaces := len(s.Topology.NICs()), len(s.Topology.Nodes)
-	mb := 1024.0 + 1.5*float64(devices)
-	if s.NICs.Mode(len(s.Topology.Hosts())) == fabric.RDMAShared {
-		mb += 0.75 * float64(devices*namespaces)
-	}
+	mb := float64(kernel.GuestMemoryMB(s.Topology, s.NICs))
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		mb += float64(w.Size) * float64(max(w.QPs, 1)*max(w.Depth, 16)) * 4 / (1 << 20)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/testbed/report"
@@ -91,18 +92,10 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if choice.Guest {
 		return runInGuest(ctx, s, opt, choice)
 	}
-	if err := choice.Builder.check(s); err != nil {
+	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, err
 	}
 	return runHere(ctx, s, opt, choice)
-}
-
-// check is Check with its problems placed in the scenario file.
-func (b *Builder) check(s *Scenario) error {
-	if b.Check == nil {
-		return nil
-	}
-	return s.doc.Locate("", b.Check(s))
 }
 
 // run is one execution on this machine.
@@ -149,6 +142,9 @@ func (r *run) putPlan() error {
 // goes wrong becomes problems.
 func (r *run) onFabric(ctx context.Context) *traffic {
 	dilation, err := r.choice.dilation(ctx, r.s, phased{r})
+	if err == nil {
+		err = r.choice.check(r.s, dilation)
+	}
 	if err != nil {
 		r.problem("dilation: %v", err)
 		return nil
@@ -175,7 +171,7 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 		r.event(record.Event{Source: "run", What: "warning", Text: w, Level: "warning"})
 	}
 	if err := fab.KeepUp(); err != nil {
-		r.problem("the machine did not keep up, so the figures can't be trusted: %v (a larger dilation, or a smaller scenario, helps)", err)
+		r.problem("the figures can't be trusted: %v", err)
 	}
 	return t
 }

@@ -62,6 +62,11 @@ func (s *sampler) start(ctx context.Context, t *traffic) (ended chan struct{}) {
 	ended = make(chan struct{})
 	go func() {
 		defer close(ended)
+		select {
+		case <-t.up: // before that there is no time to give a reading
+		case <-ctx.Done():
+			return
+		}
 		timer := time.NewTimer(samplePeriod)
 		defer timer.Stop()
 		for {

@@ -125,3 +125,31 @@ func FuzzParseNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+// Every complete scenario in the documentation is one that can be copied.
+func TestTheScenariosInTheDocsAreSound(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(text), "```yaml\n")[1:] {
+			source, _, _ := strings.Cut(block, "```")
+			if !strings.HasPrefix(source, "apiVersion:") {
+				continue
+			}
+			found++
+			if _, err := Parse(fmt.Sprintf("%s block %d", page, i+1), []byte(source)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no scenario in the documentation")
+	}
+}

@@ -25,6 +25,7 @@ type traffic struct {
 	r    *run
 	fab  fabric.Fabric
 	ctl  *loop.Real
+	up   chan struct{} // closed at the workloads' time zero
 	over chan struct{} // closed when workloads and faults have ended
 	s    *sampler
 
@@ -53,7 +54,7 @@ type span struct {
 
 func newTraffic(r *run, fab fabric.Fabric) *traffic {
 	return &traffic{
-		r: r, fab: fab, ctl: loop.NewReal(fab.Dilation(), fab.Epoch()), over: make(chan struct{}),
+		r: r, fab: fab, ctl: loop.NewReal(fab.Dilation(), fab.Epoch()), up: make(chan struct{}), over: make(chan struct{}),
 		faults: newFaultRun(r.s.Faults), finished: map[string]bool{}, spans: map[string]*span{},
 	}
 }
@@ -113,6 +114,10 @@ func (t *traffic) begin(zero loop.Time) {
 		return
 	}
 	t.ready, t.zero = true, zero
+	close(t.up)
+	if err := t.fab.JudgeKeepUp(); err != nil {
+		t.tell(record.Event{Source: "keepup", What: "failed", Text: err.Error(), Level: "warning"})
+	}
 	t.tell(record.Event{Source: "run", What: "started"})
 	t.faults.start(zero)
 	t.look()

@@ -44,15 +44,23 @@ func Up(ctx context.Context, s *Scenario, opt UpOptions) (fabric.Fabric, Choice,
 	case choice.Guest:
 		return nil, choice, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
 	}
-	if err := choice.Builder.check(s); err != nil {
+	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, choice, err
 	}
 	d, err := choice.dilation(ctx, s, opt.Progress)
+	if err == nil {
+		err = choice.check(s, d)
+	}
 	if err != nil {
 		return nil, choice, err
 	}
 	fab, err := choice.build(ctx, s, d, opt.Testbed, opt.Progress, opt.Log)
 	return fab, choice, err
+}
+
+// check is the builder's Check with its problems placed in the scenario file.
+func (c Choice) check(s *Scenario, d loop.Dilation) error {
+	return s.doc.Locate("", c.Builder.Check(s, d))
 }
 
 // dilation is the scenario's, or the smallest that the machine sustains.

@@ -49,7 +49,8 @@ type Timer struct {
 	Fire func()
 
 	key   key
-	index int // place in the heap plus one; 0 when disarmed
+	past  bool // armed for a time that had passed already: not late, only at once
+	index int  // place in the heap plus one; 0 when disarmed
 	queue *queue
 }
 

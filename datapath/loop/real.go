@@ -58,6 +58,7 @@ func (r *Real) Now() Time { return r.now }
 func (r *Real) Arm(t *Timer, at Time) {
 	r.seq++
 	r.timers.set(t, key{at: at, seq: r.seq})
+	t.past = at < r.now
 }
 
 // Disarm implements Loop.
@@ -167,7 +168,9 @@ func (r *Real) fireDue() {
 			return
 		}
 		r.timers.pop()
-		r.stats.late.add(late)
+		if !t.past {
+			r.stats.late.add(late)
+		}
 		start = r.call(t.Fire, start)
 	}
 }

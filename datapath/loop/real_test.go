@@ -201,3 +201,16 @@ func TestTimerOfOneLoopIsRefusedByAnother(t *testing.T) {
 	}()
 	b.set(tm, key{at: 2})
 }
+
+func TestATimerArmedForATimePastIsNotLate(t *testing.T) {
+	r := NewReal(1, time.Now().Add(-time.Hour))
+	defer r.Close()
+	fired := make(chan struct{})
+	r.Post(func() {
+		After(r, -time.Minute, func() { After(r, time.Microsecond, func() { close(fired) }) })
+	})
+	<-fired
+	if late := r.Stats().Late; late.Count != 1 || late.Max >= time.Minute {
+		t.Errorf("%d timers counted, the latest %v late; only the one armed ahead can be late", late.Count, late.Max)
+	}
+}

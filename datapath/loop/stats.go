@@ -10,7 +10,7 @@ import (
 // lateness with what the fabric's dilation makes of its smallest timer.
 type Stats struct {
 	Posted uint64    // callbacks posted and run
-	Late   Histogram // how long after their time timers fired
+	Late   Histogram // how long after their time timers fired; those armed for a time past don't count
 	Run    Histogram // how long callbacks, posted and timed, ran
 }
 

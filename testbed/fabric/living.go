@@ -29,8 +29,10 @@ type Fabric interface {
 	// with an error.
 	Collect(ctx context.Context) ([]metrics.Sample, error)
 
-	// KeepUp says whether the machine has kept up since the fabric was built: nil, or what was
-	// late, by how much, and what was allowed.
+	// JudgeKeepUp makes KeepUp judge from now on: what was late while queue pairs were being made
+	// did no harm. KeepUp says whether the machine has kept up since then, or since the fabric was
+	// built: nil, or what was late, by how much, and what was allowed.
+	JudgeKeepUp() error
 	KeepUp() error
 
 	// Warnings are what was rounded or could not be had exactly, each once, in order.

@@ -92,14 +92,3 @@ func (s *SwitchSettings) Validate() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Mode is the mode for a fabric of so many hosts: auto made definite.
-func (s *NICSettings) Mode(hosts int) RDMAMode {
-	switch {
-	case s.RDMA == RDMAShared || s.RDMA == RDMAExclusive:
-		return s.RDMA
-	case hosts <= 8:
-		return RDMAShared
-	}
-	return RDMAExclusive
-}

@@ -94,8 +94,7 @@ func (s shape) start() (*machine, error) {
 }
 
 func (s shape) args() []string {
-	// Five-level page tables cost an emulated processor 8 % in every walk, for nothing.
-	accel, cpu := "tcg,thread=multi", "max,la57=off"
+	accel, cpu := "tcg,thread=multi", "max"
 	if s.accel == "kvm" {
 		accel, cpu = "kvm", "host"
 	}

@@ -99,6 +99,7 @@ func (w *wires) Epoch() time.Time          { return w.epoch }
 func (w *wires) Hosts() []fabric.Host      { return nil }
 func (w *wires) Host(string) fabric.Host   { return nil }
 func (w *wires) Injector() fabric.Injector { return nil }
+func (w *wires) JudgeKeepUp() error        { return nil }
 func (w *wires) KeepUp() error             { return nil }
 func (w *wires) Warnings() []string        { return []string{"no RDMA here"} }
 func (w *wires) Collect(context.Context) ([]metrics.Sample, error) {

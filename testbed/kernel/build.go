@@ -103,7 +103,7 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		}
 	}
 	f.inject = newInjector(f)
-	return f.startKeepUp()
+	return f.JudgeKeepUp()
 }
 
 // Topology is the fabric's topology.

@@ -69,10 +69,14 @@ func (c *Config) port(p topo.PlanPort, role topo.Role) tc.Port {
 
 // check refuses what this backend can't make, before anything is made.
 func (c *Config) check() error {
-	var errs []error
 	if c.Testbed == nil || c.Plan == nil {
 		return errors.New("kernel fabric: Testbed and Plan are required")
 	}
+	return c.checkNodes()
+}
+
+func (c *Config) checkNodes() error {
+	var errs []error
 	for i := range c.Plan.Topology.Nodes {
 		n := &c.Plan.Topology.Nodes[i]
 		switch {

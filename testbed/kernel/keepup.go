@@ -11,12 +11,14 @@ import (
 	"github.com/rocebed/rocebed/topo"
 )
 
-// How late a host's loop may be, in wall time: 99 in 100 of its timers, and any. An emulated
-// machine's scheduling alone makes 10 ms now and then; what a loop does late is posting work
-// and checking data, never sending packets.
+// How late a host's loop may be: 99 in 100 of its timers by lateAllowed of wall time or
+// lateAllowedFabric of fabric time, whichever is more, and none by more than lateEverAllowed. An
+// emulated machine's scheduling alone makes 10 ms now and then; what a loop does late is posting
+// work and checking data, never sending packets or acknowledging them.
 const (
-	lateAllowed     = 50 * time.Millisecond
-	lateEverAllowed = 2 * time.Second
+	lateAllowed       = 50 * time.Millisecond
+	lateAllowedFabric = 250 * time.Microsecond
+	lateEverAllowed   = 2 * time.Second
 	// Percentiles of a few timers say nothing.
 	leastTimers = 100
 )
@@ -27,42 +29,52 @@ type baseline struct {
 	loops   map[string]loop.Stats
 }
 
-func (f *Fabric) startKeepUp() (err error) {
-	f.base.loops = map[string]loop.Stats{}
+// JudgeKeepUp makes KeepUp judge from now on.
+func (f *Fabric) JudgeKeepUp() (err error) {
+	base := baseline{loops: map[string]loop.Stats{}}
 	for _, h := range f.hosts {
-		f.base.loops[h.name] = h.loop.Stats()
+		base.loops[h.name] = h.loop.Stats()
 	}
-	f.base.softnet, err = softnetDrops()
-	return err
+	if base.softnet, err = softnetDrops(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.base = base
+	f.mu.Unlock()
+	return nil
 }
 
-// KeepUp says whether the machine has kept up since the fabric was built. It has not when a
+// KeepUp says whether the machine has kept up since JudgeKeepUp. It has not when a
 // host's loop ran late, a CPU dropped packets because its backlog was full, a host's own port
 // dropped a packet that it was to send (rxe then sees a broken QP), or a cable dropped one.
 func (f *Fabric) KeepUp() error {
+	f.mu.Lock()
+	base := f.base
+	f.mu.Unlock()
 	var errs []error
 	for _, h := range f.hosts {
-		late := h.loop.Stats().Since(f.base.loops[h.name]).Late
-		if p := late.Percentile(99); late.Count >= leastTimers && p > lateAllowed {
-			errs = append(errs, fmt.Errorf("%s: 1 in 100 of the loop's timers was more than %v late (wall time), %v is allowed", h.name, p, lateAllowed))
+		late := h.loop.Stats().Since(base.loops[h.name]).Late
+		allowed := max(lateAllowed, f.cfg.Dilation.Wall(lateAllowedFabric))
+		if p := late.Percentile(99); late.Count >= leastTimers && p > allowed {
+			errs = append(errs, fmt.Errorf("%s: 1 in 100 of the loop's timers was more than %v late (wall time), %v is allowed", h.name, p, allowed))
 		}
-		if late.Max > lateEverAllowed {
-			errs = append(errs, fmt.Errorf("%s: a timer of the loop was %v late (wall time), %v is allowed", h.name, late.Max, lateEverAllowed))
+		if worst := late.Percentile(100); worst > lateEverAllowed {
+			errs = append(errs, fmt.Errorf("%s: a timer of the loop was %v late (wall time), %v is allowed", h.name, worst, lateEverAllowed))
 		}
 	}
-	errs = append(errs, f.machineDrops(), f.localDrops())
+	errs = append(errs, machineDrops(base.softnet), f.localDrops())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("the machine did not keep up (a larger dilation asks less of it): %w", err)
 	}
 	return nil
 }
 
-func (f *Fabric) machineDrops() error {
+func machineDrops(before map[int]uint64) error {
 	now, err := softnetDrops()
 	errs := []error{err}
 	for cpu, n := range now {
-		if n > f.base.softnet[cpu] {
-			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-f.base.softnet[cpu]))
+		if n > before[cpu] {
+			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-before[cpu]))
 		}
 	}
 	return errors.Join(errs...)
