@@ -55,18 +55,6 @@ func TestEveryOperationIsVerifiedWhole(t *testing.T) {
 	}
 }
 
-func TestADurationEndsAWorkloadAndItsDataIsStillChecked(t *testing.T) {
-	for _, s := range []string{"kind: write", "kind: read", "kind: send", "kind: atomic", "kind: write, signaling: selective, depth: 16", "kind: send, transport: uc"} {
-		res := newBench(t, 2, 1, 1).pass("[{name: w, " + s + ", from: [h1], to: [h2], duration: 30ms}]")
-		if res.Bytes == 0 || res.VerifiedBytes != res.Bytes {
-			t.Errorf("%s: %d of %d bytes verified", s, res.VerifiedBytes, res.Bytes)
-		}
-		if res.Duration < 29e6 {
-			t.Errorf("%s: took %v, want about 30ms", s, res.Duration)
-		}
-	}
-}
-
 func TestAWorkloadWaitsForTheOneBefore(t *testing.T) {
 	r := newBench(t, 2, 1, 1).run(`
 - {name: second, kind: read, from: [h1], to: [h2], messages: 5, after: first, start: 2ms}

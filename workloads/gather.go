@@ -57,11 +57,13 @@ func (g *gather) err() error {
 // connectEnds opens two ends on their loops, each with its own preparation behind it, lets them
 // exchange addresses, and brings them to RTS. Each end answers once.
 func connectEnds(e *Engine, a, b *end, prepareA, prepareB func() error, done answer) {
-	openEnd(e, a, b, prepareA, done)
-	openEnd(e, b, a, prepareB, done)
+	openA, openB := openEnd(e, a, b, prepareA, done), openEnd(e, b, a, prepareB, done)
+	e.x.Send(e.l, a.l, openA)
+	e.x.Send(e.l, b.l, openB)
 }
 
-func openEnd(e *Engine, d, peer *end, prepare func() error, done answer) {
+// openEnd returns what opens an end, to be called on its loop.
+func openEnd(e *Engine, d, peer *end, prepare func() error, done answer) func() {
 	limit := e.cfg.ControlTimeout
 	var told *address // the peer's, which may come first
 	opened := false
@@ -71,7 +73,7 @@ func openEnd(e *Engine, d, peer *end, prepare func() error, done answer) {
 		}
 	}
 	d.onAddress = func(a address) { told = &a; join() }
-	e.x.Send(e.l, d.l, func() {
+	return func() {
 		d.open(limit, func(err error) {
 			if err == nil {
 				err = prepare()
@@ -85,5 +87,5 @@ func openEnd(e *Engine, d, peer *end, prepare func() error, done answer) {
 			e.x.Send(d.l, peer.l, func() { peer.onAddress(a) })
 			join()
 		})
-	})
+	}
 }

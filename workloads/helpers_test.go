@@ -51,16 +51,25 @@ type bench struct {
 
 func newBench(t *testing.T, hosts, nics, gpus int) *bench {
 	t.Helper()
-	b := &bench{t: t, top: star(hosts, nics, gpus), net: &memNet{devs: map[netip.Addr]*memDevice{}}}
 	epoch := time.Now()
+	return benchOn(t, hosts, nics, gpus, func(int) loop.Loop {
+		l := loop.NewReal(1, epoch)
+		t.Cleanup(l.Close)
+		return l
+	})
+}
+
+// benchOn puts each host on a loop of its own.
+func benchOn(t *testing.T, hosts, nics, gpus int, newLoop func(host int) loop.Loop) *bench {
+	t.Helper()
+	b := &bench{t: t, top: star(hosts, nics, gpus), net: &memNet{devs: map[netip.Addr]*memDevice{}}}
 	addr := netip.MustParseAddr("10.0.0.1")
 	b.cfg = Config{Topology: b.top, Seed: 42, LookAhead: time.Microsecond, ControlTimeout: 5 * time.Second}
-	for _, n := range b.top.Nodes {
+	for i, n := range b.top.Nodes {
 		if n.Role != topo.Host {
 			continue
 		}
-		l := loop.NewReal(1, epoch)
-		t.Cleanup(l.Close)
+		l := newLoop(i)
 		for _, p := range n.Ports {
 			d := b.net.device(n.Name+p.Name, addr, l)
 			b.devs = append(b.devs, d)

@@ -198,6 +198,7 @@ type memQP struct {
 	sq      []*memSend
 	rq      []verbs.RecvWR
 	waiting []*memMsg // at the responder, for a receive
+	deaf    bool      // RC: a message was lost, and nothing behind it gets through
 }
 
 type memSend struct {
@@ -335,7 +336,13 @@ func (q *memQP) transmit(m *memMsg, s *memSend) {
 		if q.d.net.meddle != nil {
 			q.d.net.meddle(m)
 		}
-		if m.to = d.qps[qpn]; m.to == nil || m.drop {
+		if m.to = d.qps[qpn]; m.to != nil && m.to.deaf {
+			return // behind one that is lost
+		}
+		if m.to == nil || m.drop {
+			if m.to != nil {
+				m.to.deaf = q.init.Type == verbs.RC
+			}
 			loop.After(d.l, time.Millisecond, func() { finish(verbs.RetryExcErr, nil) })
 			return
 		}
