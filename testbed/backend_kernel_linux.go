@@ -10,25 +10,16 @@ import (
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo/strict"
-	"github.com/rocebed/rocebed/workloads/verbs/ibv"
 )
 
 func init() {
 	Register(&Builder{
 		Backend:   Kernel,
-		Capable:   kernelCapable,
+		Capable:   kernel.Capable,
 		Check:     kernelCheck,
 		Calibrate: calibrate,
 		Build:     buildKernel,
 	})
-}
-
-// kernelCapable says why this machine can't make rxe-hosts and linux-switches.
-func kernelCapable(ctx context.Context) error {
-	if !ibv.Available {
-		return ibv.ErrNotBuilt
-	}
-	return kernel.Capable(ctx)
 }
 
 // kernelCheck refuses node kinds, rates and faults that the backend doesn't make.

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/workloads/verbs/ibv"
 )
 
 // leastKernel is the first Linux whose rdma_rxe works in network namespaces.
@@ -18,6 +20,9 @@ var leastKernel = [2]int{7, 1}
 
 // Capable says why this machine can't make rxe-hosts and linux-switches; nil when it can.
 func Capable(ctx context.Context) error {
+	if !ibv.Available {
+		return ibv.ErrNotBuilt
+	}
 	var errs []error
 	if os.Geteuid() != 0 {
 		errs = append(errs, errors.New("it takes root"))
