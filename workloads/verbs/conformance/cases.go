@@ -1,0 +1,14 @@
+package conformance
+
+// Cases lists every case, in an order in which simple things come first.
+func Cases() []Case {
+	var all []Case
+	for _, part := range [][]Case{
+		transferCases(), flagCases(), orderCases(), atomicCases(), datagramCases(), unreliableCases(),
+		stateCases(), localErrorCases(), remoteErrorCases(), retryCases(), flushCases(),
+		srqCases(), windowCases(), eventCases(), resourceCases(),
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
