@@ -15,10 +15,13 @@ type failure struct {
 	want verbs.Status // A's completion
 	// wantRecv is B's receive's status: a flush for most, and its own where the receive is at fault.
 	wantRecv verbs.Status
+	// local says that A finds the error before it sends anything.
+	local bool
 	// remote says that B's QP fails as well, and event is what B is told.
 	remote bool
 	event  verbs.AsyncEventType
-	// touched is what of B's region may change.
+	// touched is what of B's region may change: what follows a READ has been sent when the READ's
+	// response is found to have no place.
 	touched []span
 	// departure is declared by a provider whose statuses are others.
 	departure  string
@@ -36,13 +39,15 @@ func (f failure) run(t T, s *Suite) {
 	bad.ID, bad.Flags = 2, bad.Flags|verbs.Signaled
 	after := p.wr(3, verbs.OpRDMAWrite, p.a.sge(0, 64), 128)
 	want, wantRecv := f.want, f.wantRecv
+	if f.local {
+		want = p.localStatus(want)
+	}
 	if f.departure != "" && s.departs(f.departure) {
 		want, wantRecv = f.departs, f.departsRcv
 	}
-	if err := p.a.attempt(func() error { return p.a.qp.PostSend(good, bad, after) }); err != nil {
-		t.Fatalf("%s: refused at posting: %v", f.name, err)
-	}
+	p.a.send(p.a.qp, good)
 	p.a.sends.one(1, verbs.Success)
+	p.a.send(p.a.qp, bad, after)
 	p.a.sends.one(2, want)
 	p.a.sends.one(3, verbs.WRFlushErr)
 	if st := p.a.state(p.a.qp); st != verbs.Err {
@@ -76,7 +81,7 @@ func (p *pair) checkEvent(f failure) {
 	if f.event == 0 {
 		return
 	}
-	if p.s.departs(NoResponderEvent) {
+	if f.event == verbs.EventQPReqErr && p.s.departs(NoRequestErrEvent) {
 		if n := p.b.async.count(p.t, f.event); n != 0 {
 			p.t.Errorf("%s: %d events %v, declared as never made", f.name, n, f.event)
 		}
@@ -108,38 +113,38 @@ func localErrorCases() []Case {
 		return mr, pd
 	}
 	fails := []failure{
-		{name: "RC a SEND with a local key that there is not fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a SEND with a local key that there is not fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, local: true, bad: func(p *pair) verbs.SendWR {
 			wr := p.wr(0, verbs.OpSend, p.a.sge(0, 100), 0)
 			wr.SGL[0].LKey ^= 0x5500
 			return wr
 		}},
-		{name: "RC a WRITE with a local key that there is not fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a WRITE with a local key that there is not fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, local: true, bad: func(p *pair) verbs.SendWR {
 			wr := p.wr(0, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000)
 			wr.SGL[0].LKey++
 			return wr
 		}},
-		{name: "RC a SEND from another protection domain's region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a SEND from another protection domain's region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, local: true, bad: func(p *pair) verbs.SendWR {
 			mr, _ := other(p)
 			return p.wr(0, verbs.OpSend, []verbs.SGE{{Addr: mr.Addr(), Length: 100, LKey: mr.LKey()}}, 0)
 		}},
-		{name: "RC a SEND that begins before its region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a SEND that begins before its region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, local: true, bad: func(p *pair) verbs.SendWR {
 			wr := p.wr(0, verbs.OpSend, p.a.sge(0, 100), 0)
 			wr.SGL[0].Addr--
 			return wr
 		}},
-		{name: "RC a SEND that ends beyond its region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a SEND that ends beyond its region fails with LOC_PROT_ERR", recv: 200, want: verbs.LocProtErr, local: true, bad: func(p *pair) verbs.SendWR {
 			return p.wr(0, verbs.OpSend, p.a.sge(memSize-99, 100), 0)
 		}},
-		{name: "RC a READ into a region without LOCAL_WRITE fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a READ into a region without LOCAL_WRITE fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, touched: []span{{128, 64}}, bad: func(p *pair) verbs.SendWR {
 			_, mr := p.a.region(4096, verbs.RemoteRead)
 			return p.wr(0, verbs.OpRDMARead, []verbs.SGE{{Addr: mr.Addr(), Length: 100, LKey: mr.LKey()}}, 1000)
 		}},
-		{name: "RC a READ into a local key that there is not fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC a READ into a local key that there is not fails with LOC_PROT_ERR", recv: -1, want: verbs.LocProtErr, touched: []span{{128, 64}}, bad: func(p *pair) verbs.SendWR {
 			wr := p.wr(0, verbs.OpRDMARead, p.a.sge(0, 100), 1000)
 			wr.SGL[0].LKey ^= 0x5500
 			return wr
 		}},
-		{name: "RC LOCAL_INV of a key that there is not fails with LOC_QP_OP_ERR", recv: -1, want: verbs.LocQPOpErr, bad: func(p *pair) verbs.SendWR {
+		{name: "RC LOCAL_INV of a key that there is not fails with LOC_QP_OP_ERR", recv: -1, want: verbs.LocQPOpErr, local: true, bad: func(p *pair) verbs.SendWR {
 			return verbs.SendWR{Op: verbs.OpLocalInv, InvRKey: p.a.mr.RKey() ^ 0x77700}
 		}},
 	}
@@ -148,9 +153,52 @@ func localErrorCases() []Case {
 		all = append(all, Case{f.name, f.run})
 	}
 	return append(all,
+		Case{"RC requests before one that fails locally complete first", earlierComplete},
 		Case{"RC a deregistered region's key is no longer good", deregistered},
 		Case{"UC a SEND with a bad local key fails with LOC_PROT_ERR and the receiver goes on", unreliableLocalError},
 	)
+}
+
+// localStatus is the status of a request that A's QP finds at fault before it sends anything.
+func (p *pair) localStatus(want verbs.Status) verbs.Status {
+	if p.s.departs(LocalErrorFlushes) {
+		return verbs.WRFlushErr
+	}
+	return want
+}
+
+// earlierComplete has requests under way when the bad one comes.
+func earlierComplete(t T, s *Suite) {
+	p := newPair(t, s, options{Type: verbs.RC})
+	const count = 10
+	var wrs []verbs.SendWR
+	for i := range count {
+		wrs = append(wrs, p.wr(uint64(i), verbs.OpRDMAWrite, p.a.sge(i*3000, 3000), 100000+i*3000))
+	}
+	bad := p.wr(count, verbs.OpRDMAWrite, p.a.sge(0, 100), 0)
+	bad.SGL[0].LKey ^= 0x5500
+	p.a.send(p.a.qp, append(wrs, bad)...)
+	flushed := false
+	for i := range count {
+		wc := p.a.sends.take(1)[0]
+		// Where earlier requests are flushed, they have been executed or not, as UC's.
+		ok := wc.Status == verbs.Success && !flushed
+		if s.departs(LocalErrorFlushes) && wc.Status == verbs.WRFlushErr {
+			ok, flushed = true, true
+		}
+		if wc.ID != uint64(i) || !ok {
+			t.Fatalf("request %d of %d before a bad one: %d %v", i, count, wc.ID, wc.Status)
+		}
+		if flushed {
+			p.b.settle(span{100000 + i*3000, 3000})
+		} else {
+			p.b.scatter([]span{{100000 + i*3000, 3000}}, p.a.gather([]span{{i * 3000, 3000}}))
+		}
+	}
+	p.a.sends.one(count, p.localStatus(verbs.LocProtErr))
+	if !flushed {
+		p.check("%d WRITEs before a bad one", count)
+	}
 }
 
 // memory allocates without registering.
@@ -191,7 +239,7 @@ func unreliableLocalError(t T, s *Suite) {
 	wr := p.wr(1, verbs.OpSend, p.a.sge(0, 100), 0)
 	wr.SGL[0].LKey ^= 0x5500
 	p.a.send(p.a.qp, wr, p.wr(2, verbs.OpSend, p.a.sge(0, 100), 0))
-	p.a.sends.one(1, verbs.LocProtErr)
+	p.a.sends.one(1, p.localStatus(verbs.LocProtErr))
 	p.a.sends.one(2, verbs.WRFlushErr)
 	if st := p.b.query(p.b.qp).State; st != verbs.RTS {
 		t.Errorf("B's QP is in %v", st)

@@ -216,6 +216,14 @@ func failedIsSolicited(t T, s *Suite) {
 	p.b.mustErr("modify QP to ERR", func(done func(error)) {
 		p.b.qp.Modify(verbs.QPAttr{State: verbs.Err}, verbs.MaskState, done)
 	})
+	if s.departs(FlushNotSolicited) {
+		p.b.recvs.one(5, verbs.WRFlushErr)
+		p.b.pause()
+		if n := p.b.recvs.eventCount(); n != 0 {
+			t.Errorf("%d events, declared as none", n)
+		}
+		return
+	}
 	p.b.recvs.event(1)
 	p.b.recvs.one(5, verbs.WRFlushErr)
 }

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 

@@ -65,10 +65,10 @@ func remoteErrorCases() []Case {
 		invalid("an atomic to a QP without REMOTE_ATOMIC", noAccess, to(verbs.OpAtomicFetchAndAdd, 1024, 8, nil)),
 		{name: "RC a SEND longer than its receive fails with REM_INV_REQ_ERR, the receive with LOC_LEN_ERR",
 			bad: to(verbs.OpSend, 0, 300, nil), recv: 200, want: verbs.RemInvReqErr, wantRecv: verbs.LocLenErr, remote: true, touched: []span{{100000, 200}},
-			departure: LongSendReceiveStatus, departs: verbs.RemInvReqErr, departsRcv: verbs.RemInvReqErr},
+			departure: LongSendReceiveStatus, departs: verbs.RemOpErr, departsRcv: verbs.LocQPOpErr},
 		{name: "RC a SEND of several packets longer than its receive fails with REM_INV_REQ_ERR",
 			bad: to(verbs.OpSend, 0, 5000, nil), recv: 3000, want: verbs.RemInvReqErr, wantRecv: verbs.LocLenErr, remote: true, touched: []span{{100000, 3000}},
-			departure: LongSendReceiveStatus, departs: verbs.RemInvReqErr, departsRcv: verbs.RemInvReqErr},
+			departure: LongSendReceiveStatus, departs: verbs.RemOpErr, departsRcv: verbs.LocQPOpErr},
 	}
 	var all []Case
 	for _, f := range fails {

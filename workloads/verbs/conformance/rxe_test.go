@@ -24,7 +24,8 @@ func TestRxe(t *testing.T) {
 		defer loops[i].Close()
 	}
 	Run(t, Provider{
-		Name: "rxe",
+		Name:       "rxe",
+		Departures: Rxe,
 		Open: func(host int) (Endpoint, error) {
 			d, err := ibv.Open(loops[host], fmt.Sprintf("rxe%d", host+1), ibv.Options{Dilation: 1})
 			if err != nil {

@@ -51,6 +51,7 @@ func (p *pair) brought(to verbs.QPState) verbs.QP {
 		p.a.mustErr("modify QP to SQD", func(done func(error)) {
 			qp.Modify(verbs.QPAttr{State: verbs.SQD}, verbs.MaskState, done)
 		})
+		p.a.awaitDrained(qp)
 	case verbs.Err:
 		p.bring(p.a, p.b, qp, p.b.qp, verbs.RTS, psnA, psnB)
 		p.a.toErr(qp)
@@ -164,6 +165,19 @@ func sendTooEarly(t T, s *Suite) {
 	}
 }
 
+// awaitDrained waits until a QP in SQD has nothing under way any more: before that it may
+// refuse to be modified.
+func (h *half) awaitDrained(qp verbs.QP) {
+	h.t.Helper()
+	for range 200 {
+		if !h.query(qp).SQDraining {
+			return
+		}
+		h.pause()
+	}
+	h.t.Fatalf("%s: an idle QP in SQD does not drain", h.dev.Name())
+}
+
 func recvInInit(t T, s *Suite) {
 	p := newPair(t, s, options{Type: verbs.RC, StopB: true, BState: verbs.Init})
 	p.b.recv(p.b.qp, verbs.RecvWR{ID: 4, SGL: p.b.sge(100, 50)})
@@ -183,7 +197,8 @@ func drained(t T, s *Suite) {
 	p.a.async.expect(t, verbs.EventSQDrained, func(e verbs.AsyncEvent) bool { return e.QP == p.a.qp })
 	p.a.send(p.a.qp, p.wr(1, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000))
 	// B's own request shows that time has passed on the wire.
-	p.b.send(p.b.qp, verbs.SendWR{ID: 2, Op: verbs.OpRDMAWrite, Flags: verbs.Signaled, SGL: p.b.sge(0, 8), RemoteAddr: p.a.addr(2000), RKey: p.a.mr.RKey()})
+	ping := verbs.SendWR{ID: 2, Op: verbs.OpRDMAWrite, Flags: verbs.Signaled, SGL: p.b.sge(0, 8), RemoteAddr: p.a.addr(2000), RKey: p.a.mr.RKey()}
+	p.b.send(p.b.qp, ping)
 	p.b.sends.one(2, verbs.Success)
 	p.a.scatter([]span{{2000, 8}}, p.b.gather([]span{{0, 8}}))
 	p.a.sends.none("a WRITE posted in SQD")
@@ -191,7 +206,16 @@ func drained(t T, s *Suite) {
 	p.a.mustErr("modify QP to RTS", func(done func(error)) {
 		p.a.qp.Modify(verbs.QPAttr{State: verbs.RTS}, verbs.MaskState, done)
 	})
-	p.a.sends.one(1, verbs.Success)
+	if s.departs(SQDNotResumed) {
+		p.b.send(p.b.qp, ping)
+		p.b.sends.one(2, verbs.Success)
+		p.a.sends.none("a WRITE posted in SQD, back in RTS, with nothing posted since")
+		p.a.send(p.a.qp, p.wr(3, verbs.OpRDMAWrite, p.a.sge(0, 1), 1000))
+		p.a.sends.one(1, verbs.Success)
+		p.a.sends.one(3, verbs.Success)
+	} else {
+		p.a.sends.one(1, verbs.Success)
+	}
 	p.b.scatter([]span{{1000, 100}}, p.a.gather([]span{{0, 100}}))
 	p.check("a WRITE posted in SQD, back in RTS")
 	p.prove("SQD")

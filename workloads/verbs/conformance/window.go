@@ -123,7 +123,7 @@ func windowUnbindable(t T, s *Suite, kind verbs.MWType) {
 			Bind: &verbs.BindMW{MW: w, MR: mr, Addr: mr.Addr(), Length: 100, Access: verbs.RemoteWrite}})
 	})
 	if err == nil {
-		p.b.sends.one(61, verbs.MWBindErr)
+		p.b.sends.one(61, p.localStatus(verbs.MWBindErr))
 	}
 	p.check("a binding to a region without MW_BIND")
 }

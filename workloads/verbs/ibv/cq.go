@@ -87,7 +87,7 @@ func (q *cq) convert(from *C.struct_ibv_wc, to *verbs.WC) {
 		if bigEndian {
 			to.Imm = word
 		}
-	case from.wc_flags&C.IBV_WC_WITH_INV != 0:
+	case from.wc_flags&C.IBV_WC_WITH_INV != 0, q.dev.rxe && from.wc_flags&rxeWithInv != 0:
 		to.Flags |= verbs.WithInv
 		to.InvRKey = word
 	}
@@ -95,6 +95,10 @@ func (q *cq) convert(from *C.struct_ibv_wc, to *verbs.WC) {
 		to.Flags |= verbs.WithGRH
 	}
 }
+
+// rxeWithInv is the kernel's own IB_WC_WITH_INVALIDATE (include/rdma/ib_verbs.h), which rxe
+// hands to user space (rxe_resp.c do_complete) where libibverbs has another bit for it.
+const rxeWithInv = 1 << 2
 
 var bigEndian = func() bool { x := uint16(1); return *(*byte)(unsafe.Pointer(&x)) == 0 }()
 
