@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -26,8 +25,7 @@ type Provider struct {
 	Name string
 	// Open opens host 0's or host 1's device. It may be called several times for each.
 	Open func(host int) (Endpoint, error)
-	// Wait lets the loops run until done is closed, or fails after long enough. Nil is for
-	// loops that run by themselves: 30 seconds of wall time.
+	// Wait lets the loops run until done is closed, or fails when that takes too long.
 	Wait func(done <-chan struct{}) error
 	// Lose makes the fabric lose a fraction of the packets from host 0 to host 1, until heal.
 	Lose func(fraction float64) (heal func() error, err error)
@@ -123,26 +121,9 @@ func Run(t *testing.T, p Provider) {
 	}
 }
 
-// patience is how long a case waits for something that must happen.
-const patience = 30 * time.Second
-
-func (s *Suite) wait(done <-chan struct{}) error {
-	if s.provider.Wait != nil {
-		return s.provider.Wait(done)
-	}
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-limit.C:
-		return fmt.Errorf("nothing for %v", patience)
-	}
-}
-
 // on runs start on the device's loop and waits until it calls done.
 func (s *Suite) on(d verbs.Device, start func(done func())) error {
 	ch := make(chan struct{})
 	d.Loop().Post(func() { start(func() { close(ch) }) })
-	return s.wait(ch)
+	return s.provider.Wait(ch)
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/workloads/verbs"
@@ -324,9 +322,8 @@ func (h *half) toErr(qp verbs.QP) {
 // sees waits a little for a word of the region to become v. Only a lost packet makes it fail.
 func (h *half) sees(off int, v uint64) bool {
 	h.t.Helper()
-	word := (*uint64)(unsafe.Pointer(&h.mem.Bytes()[off])) // off is a multiple of 8
 	for range 500 {
-		if atomic.LoadUint64(word) == v {
+		if h.word(off) == v {
 			return true
 		}
 		h.pause()

@@ -1,0 +1,95 @@
+//go:build linux
+
+// Package conformance_test proves the libibverbs provider on rxe: whatever any provider of the
+// verbs must do (workloads/verbs/conformance), over a fabric that loses packets on demand.
+//
+//	h1 ── leaf1 ── h2
+//	         loss from h1 to h2, at leaf1's port to h2, while a case asks for it
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/rocebed/rocebed/internal/testleak"
+	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/testbed/kernel"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/workloads/verbs/conformance"
+	"github.com/rocebed/rocebed/workloads/verbs/ibv"
+)
+
+func TestMain(m *testing.M) { testleak.Main(m) }
+
+func TestConformance(t *testing.T) {
+	testneed.Rxe(t)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "verbs conformance")
+}
+
+// patience is how long anything may take that must happen, in wall time.
+const patience = 30 * time.Second
+
+var _ = Describe("the verbs on rxe", Ordered, ContinueOnFailure, func() {
+	var suite *conformance.Suite
+
+	BeforeAll(func(ctx SpecContext) {
+		f := build(ctx)
+		var err error
+		suite, err = conformance.Open(rxe(f))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(suite.Close)
+	}, NodeTimeout(time.Minute))
+
+	for _, c := range conformance.Cases() {
+		It(c.Name, func() { c.Run(GinkgoT(), suite) })
+	}
+
+	It("shows every departure that rxe is known for", func() { suite.CheckDepartures(GinkgoT()) })
+})
+
+// build brings the fabric up at wall time; the links are faster than any machine's guest.
+func build(ctx context.Context) *kernel.Fabric {
+	GinkgoHelper()
+	delay := time.Duration(0)
+	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps, Delay: &delay}}
+	top, err := spec.Build()
+	Expect(err).NotTo(HaveOccurred())
+	plan, err := top.Plan(spec.PlanOptions())
+	Expect(err).NotTo(HaveOccurred())
+	bed, err := linux.Acquire(ctx, "conformance")
+	Expect(err).NotTo(HaveOccurred())
+	f, err := kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 1})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(f.Close, NodeTimeout(time.Minute))
+	return f
+}
+
+// rxe is the provider under proof, on a fabric's first two hosts.
+func rxe(f *kernel.Fabric) conformance.Provider {
+	return conformance.Provider{
+		Name:       "ibv on rxe",
+		Departures: conformance.Rxe,
+		Open: func(i int) (conformance.Endpoint, error) {
+			host := f.Hosts()[i]
+			nic := host.NICs()[0]
+			d, err := ibv.Open(host.Loop(), f.DeviceName(nic.Port), ibv.Options{Dilation: f.Dilation()})
+			return conformance.Endpoint{Device: d, GIDIndex: nic.GIDIndex, GID: nic.GID}, err
+		},
+		Wait: func(done <-chan struct{}) error {
+			select {
+			case <-done:
+				return nil
+			case <-time.After(patience):
+				return fmt.Errorf("nothing for %v", patience)
+			}
+		},
+		Lose: func(fraction float64) (func() error, error) { return lose(f, fraction) },
+	}
+}

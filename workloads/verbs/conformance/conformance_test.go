@@ -1,0 +1,79 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/rocebed/rocebed/internal/testleak"
+)
+
+func TestMain(m *testing.M) { testleak.Main(m) }
+
+func TestEveryCaseHasANameOfItsOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Cases() {
+		if c.Name == "" || c.run == nil || seen[c.Name] {
+			t.Errorf("case %q is nameless, empty or there twice", c.Name)
+		}
+		seen[c.Name] = true
+	}
+}
+
+func TestShapesCutAMessageWithoutLossIntoAtMostEightPieces(t *testing.T) {
+	for _, mtu := range []int{256, 1024, 4096} {
+		for _, n := range sizes(mtu) {
+			for _, sh := range shapes {
+				sum := 0
+				cut := sh.cut(n)
+				for _, p := range cut {
+					if p < 0 {
+						t.Fatalf("%s of %d: %v", sh.name, n, cut)
+					}
+					sum += p
+				}
+				if sum != n || len(cut) > 8 {
+					t.Errorf("%s of %d: %v", sh.name, n, cut)
+				}
+			}
+		}
+	}
+}
+
+func TestMessagesFitTheRegionWithTheirGuards(t *testing.T) {
+	for _, mtu := range []int{256, 512, 1024, 2048, 4096} {
+		for _, n := range sizes(mtu) {
+			if 70000+n*13%1009+n+13+8*8 > markerOff {
+				t.Errorf("%d bytes do not fit", n)
+			}
+		}
+	}
+}
+
+func TestRxesDeparturesAreNamedOnceAndSourced(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range Rxe {
+		if d.ID == "" || d.Spec == "" || d.Actual == "" || d.Source == "" || seen[d.ID] {
+			t.Errorf("departure %+v lacks something or is there twice", d)
+		}
+		seen[d.ID] = true
+	}
+}
+
+// recorder is a T that keeps what is said.
+type recorder struct {
+	T
+	errors int
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Errorf(string, ...any) { r.errors++ }
+
+func TestADepartureThatNoCaseHasComeByIsAnError(t *testing.T) {
+	s := &Suite{provider: Provider{Departures: Rxe[:2]}, departed: map[string]bool{}}
+	if !s.departs(Rxe[0].ID) || s.departs(Rxe[2].ID) {
+		t.Error("departs says yes to what is not declared, or no to what is")
+	}
+	r := &recorder{}
+	if s.CheckDepartures(r); r.errors != 1 {
+		t.Errorf("%d errors for one departure that was not seen", r.errors)
+	}
+}
