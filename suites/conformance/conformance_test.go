@@ -4,7 +4,7 @@
 // verbs must do (workloads/verbs/conformance), over a fabric that loses packets on demand.
 //
 //	h1 ── leaf1 ── h2
-//	         loss from h1 to h2, at leaf1's port to h2, while a case asks for it
+//	   loss of what h1 sends, while a case asks for it
 package conformance_test
 
 import (

@@ -13,10 +13,10 @@ import (
 	"github.com/rocebed/rocebed/topo"
 )
 
-// lose drops a fraction of what the switch sends to the second host.
+// lose drops a fraction of what the first host sends.
 func lose(f *kernel.Fabric, fraction float64) (heal func() error, err error) {
 	spec := faults.Spec{
-		Name: "loss", Kind: faults.Loss, At: []string{f.Hosts()[1].Name() + ":eth0"}, Direction: faults.Egress,
+		Name: "loss", Kind: faults.Loss, At: []string{f.Hosts()[0].NICs()[0].Port.String()}, Direction: faults.Egress,
 		Probability: topo.Fraction(fraction),
 	}
 	if err := f.Injector().Check(spec); err != nil {
