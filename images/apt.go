@@ -232,6 +232,7 @@ func newApt(root, mirror string) (*apt, error) {
 		"Dir::Cache=" + at("cache"),
 		"Acquire::Languages=none",
 		"Acquire::Retries=3",
+		"APT::Update::Error-Mode=any", // else an unreachable mirror is a mere warning
 	} {
 		a.options = append(a.options, "-o", o)
 	}

@@ -225,3 +225,24 @@ func TestWhatIsMissingIsNamedWithItsPackage(t *testing.T) {
 		t.Errorf("a machine without perftest: %v", err)
 	}
 }
+
+func TestAnUnreachableMirrorIsSaidToBeThat(t *testing.T) {
+	if os.Getenv("ROCEBED_GUEST_TESTS") == "" {
+		t.Skip("waits for apt's retries: set ROCEBED_GUEST_TESTS=1 (make test does)")
+	}
+	if machineKernel("/") != nil {
+		t.Skip("this machine's own kernel is taken: no mirror is asked")
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		t.Skip("no apt here: no mirror is asked")
+	}
+	t.Setenv(mirrorEnv, "http://127.0.0.1:1/nothing-listens-here")
+	cache := t.TempDir()
+	_, err := findKernel(t.Context(), Options{CacheDir: cache})
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1") || !strings.Contains(err.Error(), mirrorEnv) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "*")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}

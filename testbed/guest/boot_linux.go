@@ -168,7 +168,7 @@ func bootOnce(ctx context.Context, s shape, k *keys, patience time.Duration) (*G
 		r.err = fmt.Errorf("its init failed: %s", r.hello.Error)
 	} else if r.err != nil && !errors.As(r.err, new(*Failure)) {
 		// The port closes a moment before QEMU's end can say why.
-		if vm.waitExit(3 * time.Second) {
+		if vm.waitExit(lastWords) {
 			r.err = vm.failure()
 		} else {
 			r.err = vm.fail(ErrBoot, r.err.Error())

@@ -65,6 +65,20 @@ func TestAGuestDoesNotOutliveItsKeeper(t *testing.T) {
 	within(t, 20*time.Second, func() bool { return !alive(pid) }, func() string { return fmt.Sprintf("QEMU %d runs on", pid) })
 }
 
+func TestAGuestPowersOffWhenItsPortGoesAway(t *testing.T) {
+	g := boot(t, Config{})
+	g.stop() // nobody watches, nobody kills
+	if err := g.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !g.vm.waitExit(60 * time.Second) {
+		t.Fatalf("QEMU runs on; its console: %q", g.Console(5))
+	}
+	if g.vm.err != nil || !errors.Is(g.vm.failure(), ErrDied) {
+		t.Errorf("QEMU ended with %v: %v", g.vm.err, g.vm.failure())
+	}
+}
+
 func TestTwoGuestsRunSideBySide(t *testing.T) {
 	needGuest(t)
 	var guests [2]*Guest

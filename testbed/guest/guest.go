@@ -74,13 +74,16 @@ func (g *Guest) end(why error) {
 	})
 }
 
-// reason is why a call on the guest broke off. The connection may break a moment before
-// QEMU's end says why, so it waits for that a little.
+// lastWords is how long QEMU may take to end, and so to say why, after the connection
+// has broken: a busy machine needs seconds to take a guest's memory back.
+const lastWords = 10 * time.Second
+
+// reason is why a call on the guest broke off.
 func (g *Guest) reason() error {
 	select {
 	case <-g.failing:
 		return g.failure
-	case <-time.After(3 * time.Second):
+	case <-time.After(2 * lastWords):
 		return fmt.Errorf("%w: its connection broke", ErrDied)
 	}
 }
@@ -105,7 +108,7 @@ func (g *Guest) watch(ctx context.Context, hangAfter time.Duration) {
 					select {
 					case <-g.vm.exited:
 					case <-ctx.Done():
-					case <-time.After(3 * time.Second):
+					case <-time.After(lastWords):
 						g.end(g.vm.fail(ErrDied, "its connection broke: "+err.Error()))
 					}
 					return

@@ -42,10 +42,8 @@ type hello struct {
 
 // bootSpec is what the machine leaves for init, at bootSpecPath, readable by root alone.
 type bootSpec struct {
-	HostKey   []byte   `json:"host_key"`   // ed25519 seed
-	ClientKey []byte   `json:"client_key"` // public, in SSH's wire format
-	Modules   []string `json:"modules"`
-	CPUs      int      `json:"cpus"`
+	HostKey   []byte `json:"host_key"`   // ed25519 seed
+	ClientKey []byte `json:"client_key"` // public, in SSH's wire format
 }
 
 const (
