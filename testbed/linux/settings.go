@@ -21,6 +21,10 @@ type setting struct {
 	needs string // the kernel that has it; empty: one that lacks it lacks what it sets, too
 }
 
+// layer4Fields are source and destination address, protocol, source and destination port
+// (Documentation/networking/ip-sysctl.rst, fib_multipath_hash_fields).
+const layer4Fields = "55" // 0x37
+
 // settingsOf are set before a namespace has links, so that links inherit them and none costs a
 // call of its own.
 func settingsOf(node *topo.Node, bare, v6 bool) []setting {
@@ -51,8 +55,12 @@ func settingsOf(node *topo.Node, bare, v6 bool) []setting {
 		setting{"ipv4/ip_forward", "1", ""},
 		setting{"ipv4/conf/all/send_redirects", "0", ""},
 		setting{"ipv4/conf/default/send_redirects", "0", ""},
-		// Layer 4: RoCE's entropy is its UDP source port.
-		setting{"ipv4/fib_multipath_hash_policy", "1", "4.12"},
+		// Layer 4: RoCE's entropy is its UDP source port. Policy 1 would hash these fields too, but
+		// it takes a packet's hash where it has one already, and here every packet does: its sender's
+		// socket or RPS at the port before gave it one, the same for all switches whatever their
+		// seeds (fib_multipath_hash, net/ipv4/route.c). Policy 3 looks at the packet.
+		setting{"ipv4/fib_multipath_hash_policy", "3", "5.14"},
+		setting{"ipv4/fib_multipath_hash_fields", layer4Fields, "5.14"},
 		// Equal seeds on successive tiers polarise: every leaf's choice would be every spine's.
 		setting{"ipv4/fib_multipath_hash_seed", hashSeed(node), "6.11"},
 		// A switch stops using a port whose far end went down, not only one that was set down.
@@ -61,7 +69,8 @@ func settingsOf(node *topo.Node, bare, v6 bool) []setting {
 	if v6 {
 		s = append(s,
 			setting{"ipv6/conf/all/forwarding", "1", ""},
-			setting{"ipv6/fib_multipath_hash_policy", "1", "4.17"},
+			setting{"ipv6/fib_multipath_hash_policy", "3", "5.14"},
+			setting{"ipv6/fib_multipath_hash_fields", layer4Fields, "5.14"},
 			setting{"ipv6/conf/all/ignore_routes_with_linkdown", "1", ""},
 			setting{"ipv6/conf/default/ignore_routes_with_linkdown", "1", ""})
 	}

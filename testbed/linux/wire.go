@@ -195,61 +195,6 @@ func (n *Namespace) addLinks(node *topo.Node, first int) {
 	}
 }
 
-// settle waits until every link carries: the kernel's link watch runs a while after the second
-// end of a link was set up, and what is sent before it has is dropped. Asking for a link runs
-// the watch for it (since Linux 6.8).
-func (w *Wiring) settle(ctx context.Context) error {
-	until := time.Now().Add(10 * time.Second)
-	return each(ctx, len(w.order), func(i int) error {
-		n := w.order[i]
-		for {
-			down, err := n.notRunning()
-			if err != nil {
-				return err
-			}
-			if down == "" {
-				return nil
-			}
-			if time.Now().After(until) {
-				return fmt.Errorf("%s:%s: the link does not come up", n.node, down)
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	})
-}
-
-// notRunning names a port whose link is not running, or none.
-func (n *Namespace) notRunning() (port string, err error) {
-	const running = unix.IFF_UP | unix.IFF_RUNNING | unix.IFF_LOWER_UP
-	var b batch
-	for _, l := range n.links {
-		b.begin(unix.RTM_GETLINK, 0, func() string { return n.node + ":" + l.Port + ": read link" })
-		b.link(l.Index, 0, 0)
-		b.attrU32(unix.IFLA_EXT_MASK, 1<<3) // RTEXT_FILTER_SKIP_STATS
-		b.end()
-	}
-	up := 0
-	err = n.route.query(&b, func(kind uint16, body []byte) {
-		if kind == unix.RTM_NEWLINK && len(body) >= unix.SizeofIfInfomsg {
-			if i := n.byIndex(int(native.Uint32(body[4:]))); i >= 0 {
-				if native.Uint32(body[8:])&running == running {
-					up++
-				} else {
-					port = n.links[i].Port
-				}
-			}
-		}
-	})
-	if err == nil && port == "" && up < len(n.links) {
-		err = fmt.Errorf("%s: the kernel told of %d links, expected %d", n.node, up, len(n.links))
-	}
-	return port, err
-}
-
 func (n *Namespace) byIndex(index int) int {
 	if i := index - n.links[0].Index; i >= 0 && i < len(n.links) {
 		return i

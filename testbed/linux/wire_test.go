@@ -4,6 +4,7 @@ package linux
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -33,71 +34,60 @@ func TestAFabricOfIPv6WorksAtOnce(t *testing.T) {
 	checkReach(t, w)
 }
 
-// spine1 spine2 spine3 spine4      64 source ports from one host to one host:
-//
-//	  |  \/  |  \/ |  \/  |        every spine carries some
-//	leaf1              leaf2
-//	  |                  |
-//	host                host
-func TestFlowsSpreadOverEverySpineByTheirPorts(t *testing.T) {
-	p := spineLeaf(t, 4, 2, 1)
-	_, w := wired(t, testName("ecmp"), p)
-	hosts := p.Topology.Hosts()
-	src, dst := p.Ports(hosts[0].Name)[0], p.Ports(hosts[1].Name)[0]
+const flows, flowSize, firstPort = 64, 1000, 0xc000
+
+// sendFlows sends a datagram from each of 64 source ports of one host to port 4791 of another,
+// and waits for each.
+func sendFlows(t *testing.T, w *Wiring, src, dst topo.PlanPort) {
+	t.Helper()
 	var sink net.PacketConn
 	if err := w.Node(dst.Ref.Node).Do(func() (err error) {
-		sink, err = net.ListenPacket("udp4", net.JoinHostPort(dst.Addr.Addr().String(), "4791"))
+		sink, err = net.ListenPacket("udp", net.JoinHostPort(dst.Addr.Addr().String(), "4791"))
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
 	defer sink.Close()
-	before := spineBytes(t, w)
-	const flows, size = 64, 1000
 	for i := range flows {
 		var c net.Conn
 		if err := w.Node(src.Ref.Node).Do(func() (err error) {
-			d := net.Dialer{LocalAddr: &net.UDPAddr{IP: src.Addr.Addr().AsSlice(), Port: 0xc000 + i}}
-			c, err = d.Dial("udp4", sink.LocalAddr().String())
+			d := net.Dialer{LocalAddr: &net.UDPAddr{IP: src.Addr.Addr().AsSlice(), Port: firstPort + i}}
+			c, err = d.Dial("udp", sink.LocalAddr().String())
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := c.Write(make([]byte, size))
+		_, err := c.Write(make([]byte, flowSize))
 		c.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = sink.SetReadDeadline(time.Now().Add(5 * time.Second))
-		if _, _, err := sink.ReadFrom(make([]byte, size)); err != nil {
+		if _, _, err := sink.ReadFrom(make([]byte, flowSize)); err != nil {
 			t.Fatalf("flow %d: %v", i, err)
 		}
 	}
-	total := 0
-	for spine, after := range spineBytes(t, w) {
-		n := int(after-before[spine]) / (size + 42)
-		t.Logf("%s carried %d of %d flows", spine, n, flows)
-		// With a fair hash, none of 4 spines gets under 4 or over 32 of 64 flows but once in
-		// ten thousand; the hash and its seeds are fixed, so that it is the same every time.
-		if n < flows/16 || n > flows/2 {
-			t.Errorf("%s carried %d of %d flows", spine, n, flows)
-		}
-		total += n
-	}
-	if total != flows {
-		t.Errorf("the spines carried %d flows of %d", total, flows)
-	}
 }
 
-// spineBytes is what each spine received on all its links.
-func spineBytes(t *testing.T, w *Wiring) map[string]uint64 {
+// flowsThrough is how many flows each switch of a tier received since before.
+func flowsThrough(t *testing.T, w *Wiring, tier topo.Tier, before map[string]uint64) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for name, bytes := range received(t, w, tier) {
+		out[name] = int(bytes-before[name]) / (flowSize + 42)
+	}
+	return out
+}
+
+// received is how many bytes each switch of a tier received on all its links.
+func received(t *testing.T, w *Wiring, tier topo.Tier) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
-	for _, n := range w.Namespaces() {
-		if !strings.HasPrefix(n.Node(), "spine") {
+	for _, sw := range w.Plan().Topology.Switches() {
+		if sw.Tier != tier {
 			continue
 		}
-		h, err := n.Handle()
+		h, err := w.Node(sw.Name).Handle()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,11 +97,65 @@ func spineBytes(t *testing.T, w *Wiring) map[string]uint64 {
 		}
 		for _, l := range links {
 			if l.Attrs().Name != "lo" {
-				out[n.Node()] += l.Attrs().Statistics.RxBytes
+				out[sw.Name] += l.Attrs().Statistics.RxBytes
 			}
 		}
 	}
 	return out
+}
+
+// h1 - leaf1 - (spine1 … spine4) - leaf2 - h2: the choice is leaf1's.
+func TestEveryFlowTakesTheSpineThatItsPortsAndTheSeedChoose(t *testing.T) {
+	for _, family := range []topo.Family{topo.IPv4, topo.IPv6} {
+		spec := spineLeafSpec(4, 2, 1)
+		spec.Addresses = family
+		p := plan(t, spec)
+		_, w := wired(t, testName("ecmp-"+string(family)), p)
+		hosts := p.Topology.Hosts()
+		src, dst := p.Ports(hosts[0].Name)[0], p.Ports(hosts[1].Name)[0]
+		before := received(t, w, 2)
+		sendFlows(t, w, src, dst)
+		got := flowsThrough(t, w, 2, before)
+		t.Logf("%s: %v", family, got)
+		for spine, n := range got {
+			if n < flows/16 || n > flows/2 {
+				t.Errorf("%s: %s carried %d of %d flows", family, spine, n, flows)
+			}
+		}
+		if family == topo.IPv6 {
+			continue // the kernel's lookup for IPv6 takes no ports
+		}
+		want := map[string]int{}
+		leaf := w.Node(src.Peer.Node)
+		for i := range uint16(flows) {
+			port, _ := p.Port(topo.PortRef{Node: leaf.Node(), Port: chosen(t, leaf, src.Peer.Port, src.Addr.Addr(), dst.Addr.Addr(), firstPort+i)})
+			want[port.Peer.Node]++
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("the spines carried %v, the kernel's route lookup says %v", got, want)
+		}
+	}
+}
+
+// In a fat tree the edge switch chooses, and then the aggregation switch. Were the second choice
+// the first one again, half of the cores would never see a flow.
+func TestTiersThatChooseOneAfterTheOtherDontPolarise(t *testing.T) {
+	p := plan(t, &topo.Spec{FatTree: &topo.FatTree{K: 4}})
+	_, w := wired(t, testName("polarise"), p)
+	hosts := p.Topology.Hosts()
+	src, dst := p.Ports(hosts[0].Name)[0], p.Ports(hosts[len(hosts)-1].Name)[0]
+	before := received(t, w, 3)
+	sendFlows(t, w, src, dst)
+	got := flowsThrough(t, w, 3, before)
+	t.Log(got)
+	if len(got) != 4 {
+		t.Fatalf("the cores are %v", got)
+	}
+	for core, n := range got {
+		if n < flows/16 {
+			t.Errorf("%s carried %d of %d flows", core, n, flows)
+		}
+	}
 }
 
 // chosen asks the kernel which port a switch takes for a UDP packet that arrives on in.
@@ -120,7 +164,8 @@ func chosen(t *testing.T, n *Namespace, in string, src, dst netip.Addr, sport ui
 	const raIPProto, raSport, raDport = 27, 28, 29 // RTA_IP_PROTO, RTA_SPORT, RTA_DPORT
 	var b batch
 	b.begin(unix.RTM_GETROUTE, 0, func() string { return "get route" })
-	b.buf = append(b.buf, unix.AF_INET, 32, 32, 0, 0, 0, 0, 0)
+	bits := uint8(dst.BitLen())
+	b.buf = append(b.buf, family(dst), bits, bits, 0, 0, 0, 0, 0)
 	b.u32(0)
 	b.attrAddr(unix.RTA_DST, dst)
 	b.attrAddr(unix.RTA_SRC, src)
@@ -227,7 +272,7 @@ func checkSettings(node *topo.Node) error {
 	want := map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/eth0/rp_filter": "0", "ipv6/conf/eth0/disable_ipv6": "1"}
 	if node.Role == topo.Switch {
 		want["ipv4/conf/eth0/forwarding"] = "1"
-		want["ipv4/fib_multipath_hash_policy"] = "1"
+		want["ipv4/fib_multipath_hash_policy"] = "3"
 		want["ipv4/fib_multipath_hash_seed"] = fmt.Sprint(node.HashSeed)
 	} else {
 		want["ipv4/ip_forward"] = "0"
