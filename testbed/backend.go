@@ -16,6 +16,8 @@ type Builder struct {
 	Backend Backend
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
+	// CheckName says whether a testbed may be called that.
+	CheckName func(testbed string) error
 	// Check refuses what of a scenario the backend can't do at a dilation, before anything is
 	// created: node kinds, features, faults. Its errors are strict.PathErrors from the scenario's top.
 	Check func(s *Scenario, d loop.Dilation) error
@@ -49,9 +51,9 @@ var ErrIncapable = errors.New("this machine can't")
 // Choice is the backend that a run uses, and why.
 type Choice struct {
 	Backend Backend
-	Guest   bool   // on a microVM's kernel instead of this machine's
-	Why     string // a sentence for the user
-	Builder *Builder
+	Guest   bool     // on a microVM's kernel instead of this machine's
+	Why     string   // a sentence for the user
+	Builder *Builder // nil where the backend was not built; then Guest is set
 }
 
 // Choose decides where a scenario runs. want overrides the scenario's backend unless it is
@@ -67,10 +69,10 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	if want == Auto {
 		asked = fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel)
 	}
-	if guest {
-		return Choice{Backend: Kernel, Guest: true, Why: asked + "; in the guest, as asked"}, nil
-	}
 	b := builders[Kernel]
+	if guest {
+		return Choice{Backend: Kernel, Guest: true, Builder: b, Why: asked + "; in the guest, as asked"}, nil
+	}
 	var incapable error
 	switch {
 	case b == nil:
@@ -81,7 +83,7 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	if incapable == nil {
 		return Choice{Backend: Kernel, Builder: b, Why: asked + "; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead)"}, nil
 	}
-	return Choice{Backend: Kernel, Guest: true,
+	return Choice{Backend: Kernel, Guest: true, Builder: b,
 		Why: fmt.Sprintf("%s; in the guest, because this machine's kernel can't: %v (rocebed doctor says what is missing)", asked, incapable)}, nil
 }
 

@@ -16,6 +16,7 @@ func init() {
 	Register(&Builder{
 		Backend:   Kernel,
 		Capable:   kernel.Capable,
+		CheckName: linux.CheckName,
 		Check:     kernelCheck,
 		Calibrate: calibrate,
 		Build:     buildKernel,

@@ -44,7 +44,7 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 		Progress: opt.Progress.Status,
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrIncapable, err)
 	}
 	defer g.Close()
 	for _, f := range g.Report.Failed {
@@ -56,11 +56,11 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 	var stdout bytes.Buffer
 	code, err := inGuest(ctx, g, guestArgv(s, opt), &stdout, &relay{to: opt.Progress})
 	if err != nil {
-		return nil, fmt.Errorf("run in the guest: %w", err)
+		return nil, fmt.Errorf("%w: run in the guest: %w", ErrIncapable, err)
 	}
 	var sum record.Summary
 	if err := json.Unmarshal(stdout.Bytes(), &sum); err != nil {
-		return nil, fmt.Errorf("run in the guest ended with exit code %d and no result (%d bytes on its standard output)", code, stdout.Len())
+		return nil, &GuestError{Code: code}
 	}
 	opt.Progress.Step("taking the record out of the guest")
 	fetch, cancel := context.WithTimeout(context.WithoutCancel(ctx), windDown)
@@ -76,10 +76,18 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 		m.Started, m.Wall = began, time.Since(began)
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrIncapable, err)
 	}
 	sum.Guest, sum.Record, sum.Wall = true, opt.Out, time.Since(began)
 	return &Outcome{Summary: sum}, nil
+}
+
+// GuestError says that the run in the guest ended without a result. What it said is among the
+// progress.
+type GuestError struct{ Code int }
+
+func (e *GuestError) Error() string {
+	return fmt.Sprintf("the run in the guest ended with exit code %d and no result", e.Code)
 }
 
 // guestArgv is the command that the guest runs.

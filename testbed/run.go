@@ -89,11 +89,16 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if !opt.InGuest { // the machine around it has said it
 		opt.Progress.Note(choice.Why)
 	}
-	if choice.Guest {
-		return runInGuest(ctx, s, opt, choice)
-	}
 	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, err
+	}
+	if choice.Builder != nil {
+		if err := choice.Builder.CheckName(opt.Testbed); err != nil {
+			return nil, err
+		}
+	}
+	if choice.Guest {
+		return runInGuest(ctx, s, opt, choice)
 	}
 	return runHere(ctx, s, opt, choice)
 }
@@ -125,10 +130,14 @@ func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*
 	}
 	defer r.rec.Abandon()
 	if err := r.putPlan(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrIncapable, err)
 	}
 	traffic := r.onFabric(ctx)
-	return r.conclude(traffic)
+	out, err := r.conclude(traffic)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrIncapable, err)
+	}
+	return out, nil
 }
 
 func (r *run) putPlan() error {

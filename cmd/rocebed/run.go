@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +72,12 @@ func (o *runOptions) run(cmd *cobra.Command, path string) error {
 	out, err := testbed.Run(ctx, s, o.RunOptions)
 	stop()
 	done()
+	var inside *testbed.GuestError
 	switch {
+	case errors.As(err, &inside):
+		return withCode(inside.Code, err)
+	case errors.Is(err, context.Canceled):
+		return withCode(exitFailed, errors.New("interrupted before anything ran"))
 	case errors.Is(err, testbed.ErrIncapable):
 		return withCode(exitMachine, err)
 	case err != nil:

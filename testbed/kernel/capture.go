@@ -1,0 +1,26 @@
+//go:build linux
+
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Capture implements fabric.Capturer: it sees packets as they cross the port's interface.
+func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	ns := f.wiring.Node(port.Node)
+	if ns == nil {
+		return nil, fmt.Errorf("%s: there is no such node", port.Node)
+	}
+	// The kernel stamps packets with the wall clock, which may be set meanwhile; the epoch's
+	// wall reading is compared with it, and a step shows as one in the capture.
+	return ns.Capture(port.Port, func(at time.Time) loop.Time {
+		return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
+	}, sink)
+}
