@@ -175,7 +175,7 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	}()
 	t := newTraffic(r, fab)
 	t.run(ctx)
-	for _, w := range fab.Warnings() {
+	for _, w := range gather(fab.Warnings()) {
 		r.warnings = append(r.warnings, w)
 		r.event(record.Event{Source: "run", What: "warning", Text: w, Level: "warning"})
 	}

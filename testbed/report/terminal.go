@@ -11,6 +11,9 @@ import (
 // columns is what a terminal is taken to show.
 const columns = 100
 
+// maxWarnings is how many warnings a terminal gets to see.
+const maxWarnings = 8
+
 // Terminal writes the result tables. Colour is for terminals; without it the marks say all.
 func Terminal(w io.Writer, s *record.Summary, colour bool) error {
 	p := painter(colour)
@@ -58,7 +61,11 @@ func Terminal(w io.Writer, s *record.Summary, colour bool) error {
 			writeExpectation(&b, p, x)
 		}
 	}
-	for _, x := range s.Warnings {
+	for i, x := range s.Warnings {
+		if i == maxWarnings {
+			fmt.Fprintf(&b, "    … and %d more warnings in the record's events\n", len(s.Warnings)-i)
+			break
+		}
 		b.WriteString(p.warn("  ! ") + wrap(x, columns-4, "    ") + "\n")
 	}
 	for _, x := range s.Problems {
