@@ -200,8 +200,8 @@ func (o *upOptions) up(ctx context.Context, path string, asJSON, quiet bool) err
 	if path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	ctx, stop := testbed.Interruptible(ctx, progress.Note)
-	err = keeper.Start(ctx, append(append([]string{"keeper"}, o.args()...), path), progress.Step)
+	starting, stop := testbed.Interruptible(ctx, progress.Note)
+	err = keeper.Start(starting, append(append([]string{"keeper"}, o.args()...), path), progress.Step)
 	stop()
 	done()
 	var failed *keeper.StartError

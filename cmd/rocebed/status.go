@@ -58,8 +58,8 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 	if err != nil {
 		return err
 	}
-	if len(names) == 1 && !asJSON {
-		return showOne(ctx, names[0], false, metrics)
+	if metrics || len(names) == 1 && !asJSON {
+		return showOne(ctx, "", asJSON, metrics)
 	}
 	all := []entry{}
 	for _, name := range names {
@@ -87,7 +87,9 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 
 func look(ctx context.Context, name string) entry {
 	e := entry{Testbed: name, State: "up"}
-	e.Keeper, _ = linux.Living(name)
+	if pid, living := linux.Living(name); living {
+		e.Keeper = pid
+	}
 	c, err := keeper.Find(name)
 	if err == nil {
 		var st keeper.Status

@@ -34,24 +34,39 @@ var (
 // Client asks the keeper of a testbed.
 type Client struct{ testbed string }
 
-// Find returns a client for the testbed of that name; for an empty name, for the only one there
-// is. It fails with ErrNone, ErrDead (rocebed clean removes what is left) or ErrBusy (a run has
+// Find returns a client for the testbed of that name; for an empty name, for the only one that is
+// up. It fails with ErrNone, ErrDead (rocebed clean removes what is left) or ErrBusy (a run has
 // it, or it is still coming up).
 func Find(testbed string) (*Client, error) {
-	if testbed == "" {
-		names, err := linux.Testbeds()
+	if testbed != "" {
+		return find(testbed)
+	}
+	names, err := linux.Testbeds()
+	if err != nil {
+		return nil, err
+	}
+	var up []*Client
+	var others []error
+	for _, name := range names {
+		c, err := find(name)
 		if err != nil {
-			return nil, err
-		}
-		switch len(names) {
-		case 0:
-			return nil, fmt.Errorf("%w: none is up ('rocebed up SCENARIO' makes one)", ErrNone)
-		case 1:
-			testbed = names[0]
-		default:
-			return nil, fmt.Errorf("there are %d testbeds, name one: %q", len(names), names)
+			others = append(others, err)
+		} else {
+			up = append(up, c)
 		}
 	}
+	switch {
+	case len(up) == 1:
+		return up[0], nil
+	case len(up) > 1:
+		return nil, fmt.Errorf("several testbeds are up, name one of %q", names)
+	case len(others) > 0:
+		return nil, errors.Join(others...)
+	}
+	return nil, fmt.Errorf("%w: none is up ('rocebed up SCENARIO' makes one)", ErrNone)
+}
+
+func find(testbed string) (*Client, error) {
 	if err := linux.CheckName(testbed); err != nil {
 		return nil, err
 	}
