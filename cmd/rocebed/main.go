@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/rocebed/rocebed/testbed/guest"
@@ -33,6 +34,7 @@ var commands = []func() *cobra.Command{
 
 func main() {
 	guest.InitIfAsked()
+	slog.SetLogLoggerLevel(slog.LevelWarn) // what is well is said by the commands themselves
 	os.Exit(run(os.Args[1:]))
 }
 
