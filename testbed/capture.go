@@ -3,7 +3,9 @@ package testbed
 import (
 	"context"
 
+	"github.com/rocebed/rocebed/testbed/analysis"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 )
 
@@ -12,7 +14,7 @@ import (
 func (t *traffic) capture(ctx context.Context) (stop func()) {
 	var stops []func()
 	for _, port := range t.r.opt.Captures {
-		name := record.CapturesDir + "/" + port.Node + "-" + port.Port + ".pcapng"
+		name := record.CaptureName(port.Node, port.Port)
 		c, ok := t.fab.(fabric.Capturer)
 		if !ok {
 			t.r.problem("capture %s:%s: the %s backend can't capture", port.Node, port.Port, t.r.choice.Backend)
@@ -41,7 +43,10 @@ func (t *traffic) capture(ctx context.Context) (stop func()) {
 			if err != nil {
 				t.r.problem("capture %s:%s: %v", port.Node, port.Port, err)
 			}
-			t.r.event(record.Event{Source: "capture", Name: port.Node + ":" + port.Port, What: "ended", Data: map[string]uint64{"written": written, "lost": lost}})
+			t.r.event(record.Event{At: t.elapsed(), Source: "capture", Name: port.Node + ":" + port.Port, What: "ended", Data: map[string]uint64{"written": written, "lost": lost}})
+			if lost == 0 && err == nil {
+				t.captured = append(t.captured, name)
+			}
 			if lost > 0 {
 				t.r.warnings = append(t.r.warnings, "capture "+port.Node+":"+port.Port+": packets passed that the capture missed")
 			}
@@ -50,6 +55,28 @@ func (t *traffic) capture(ctx context.Context) (stop func()) {
 	return func() {
 		for _, f := range stops {
 			f()
+		}
+	}
+}
+
+// compareCaptures holds the NICs' counters against the captures at their ports.
+func (t *traffic) compareCaptures() {
+	if len(t.captured) == 0 {
+		return
+	}
+	rd, err := record.Open(t.r.rec.Dir())
+	if err != nil {
+		t.r.problem("captures: %v", err)
+		return
+	}
+	all, err := analysis.CompareCounters(rd, metrics.Standard, t.captured)
+	if err != nil {
+		t.r.problem("captures: %v", err)
+	}
+	for _, c := range all {
+		t.r.event(record.Event{At: t.elapsed(), Source: "capture", Name: c.Node + ":" + c.Port, What: "compared", Data: c})
+		if p := c.Problem(); p != "" {
+			t.r.problem("the counters lie: %s", p)
 		}
 	}
 }

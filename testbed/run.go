@@ -116,6 +116,7 @@ type run struct {
 	problems []string
 	warnings []string
 	table    *metrics.Table
+	clock    func() time.Duration // fabric time since the workloads started; nil before there is a fabric
 }
 
 func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
@@ -177,7 +178,7 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	t.run(ctx)
 	for _, w := range gather(fab.Warnings()) {
 		r.warnings = append(r.warnings, w)
-		r.event(record.Event{Source: "run", What: "warning", Text: w, Level: "warning"})
+		r.event(record.Event{At: r.now(), Source: "run", What: "warning", Text: w, Level: "warning"})
 	}
 	if err := fab.KeepUp(); err != nil {
 		r.problem("the figures can't be trusted: %v", err)
@@ -246,7 +247,14 @@ func (r *run) step(format string, args ...any) {
 func (r *run) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.problems = append(r.problems, text)
-	r.event(record.Event{Source: "run", What: "problem", Text: text, Level: "error"})
+	r.event(record.Event{At: r.now(), Source: "run", What: "problem", Text: text, Level: "error"})
+}
+
+func (r *run) now() time.Duration {
+	if r.clock == nil {
+		return 0
+	}
+	return r.clock()
 }
 
 // event records. An error of the record sticks to it and comes out at the end.

@@ -44,6 +44,7 @@ type traffic struct {
 	engineErr    error
 	spans        map[string]*span
 	last         metrics.Reading // the one after
+	captured     []string        // captures that missed nothing
 }
 
 // span is what the requesters' retry counter said around a workload.
@@ -53,10 +54,12 @@ type span struct {
 }
 
 func newTraffic(r *run, fab fabric.Fabric) *traffic {
-	return &traffic{
+	t := &traffic{
 		r: r, fab: fab, ctl: loop.NewReal(fab.Dilation(), fab.Epoch()), up: make(chan struct{}), over: make(chan struct{}),
 		faults: newFaultRun(r.s.Faults), finished: map[string]bool{}, spans: map[string]*span{},
 	}
+	r.clock = t.elapsed
+	return t
 }
 
 // run drives the traffic to its end, or winds it down when ctx ends, and takes the readings
@@ -84,6 +87,7 @@ func (t *traffic) run(ctx context.Context) {
 	t.r.step("reading every counter again")
 	after := context.WithoutCancel(ctx)
 	t.last = t.s.once(after, metrics.After, t.elapsed())
+	t.compareCaptures()
 	t.collectResults()
 }
 
@@ -226,10 +230,14 @@ func (t *traffic) tell(e record.Event) {
 	t.r.opt.Progress.Note(line)
 }
 
-// elapsed is fabric time since the workloads started.
-func (t *traffic) elapsed() (d time.Duration) {
-	_ = t.ctl.Do(context.Background(), func() { d = t.ctl.Now().Sub(t.zero) })
-	return d
+// elapsed is fabric time since the workloads started, 0 before that. Any goroutine may ask.
+func (t *traffic) elapsed() time.Duration {
+	select {
+	case <-t.up:
+		return t.fab.Dilation().Fabric(time.Since(t.fab.Epoch())) - time.Duration(t.zero)
+	default:
+		return 0
+	}
 }
 
 // collectResults takes over what the loop made.

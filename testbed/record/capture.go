@@ -38,3 +38,6 @@ func (c *Capture) Packet(at loop.Time, data []byte, length int) error {
 
 // Close writes out what is buffered and closes the file.
 func (c *Capture) Close() error { return errors.Join(c.w.Flush(), c.under.Close()) }
+
+// CaptureName is the file of data/ that holds the capture of a port.
+func CaptureName(node, port string) string { return CapturesDir + "/" + node + "-" + port + ".pcapng" }

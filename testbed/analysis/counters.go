@@ -1,0 +1,115 @@
+package analysis
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Comparison is what a NIC counted beside what a capture at its port saw.
+type Comparison struct {
+	Node, Port        string
+	Sent, SentSeen    uint64 // sent_pkts, and packets from the NIC's address in the capture
+	Rcvd, RcvdSeen    uint64 // rcvd_pkts, and packets to it
+	RetransmittedSeen uint64 // of SentSeen: those whose (destination QP, opcode class, PSN) was sent before
+}
+
+// Problem says what doesn't agree, or nothing. A NIC counts every packet that it sends; of those
+// that arrive it leaves out the damaged ones, so it may count fewer, never more.
+func (c Comparison) Problem() string {
+	var wrong []string
+	if c.Sent != c.SentSeen {
+		wrong = append(wrong, fmt.Sprintf("sent_pkts grew by %d, the capture has %d packets that it sent", c.Sent, c.SentSeen))
+	}
+	if c.Rcvd > c.RcvdSeen {
+		wrong = append(wrong, fmt.Sprintf("rcvd_pkts grew by %d, the capture has %d packets that it got", c.Rcvd, c.RcvdSeen))
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return c.Node + ":" + c.Port + ": " + strings.Join(wrong, "; ")
+}
+
+// plannedPort is what CompareCounters needs of plan.json.
+type plannedPort struct {
+	Ref  topo.PortRef
+	Addr netip.Prefix
+}
+
+// CompareCounters compares the counters of every NIC at whose port there is a complete capture
+// with what that saw. The readings before must have been taken before the captures began.
+func CompareCounters(r *record.Reader, reg *metrics.Registry, captures []string) ([]Comparison, error) {
+	table, err := r.Table(reg)
+	if err != nil {
+		return nil, err
+	}
+	var plan []struct {
+		Ports []plannedPort `json:"ports"`
+	}
+	if err := r.JSON(record.PlanFile, &plan); err != nil {
+		return nil, err
+	}
+	var out []Comparison
+	for _, node := range plan {
+		for _, p := range node.Ports {
+			name := record.CaptureName(p.Ref.Node, p.Ref.Port)
+			labels := map[string]string{"node": p.Ref.Node, "port": p.Ref.Port}
+			nic, err := table.Select("sent_pkts", labels)
+			if err != nil {
+				return nil, err
+			}
+			if len(nic) == 0 || !slices.Contains(captures, name) {
+				continue
+			}
+			c := Comparison{Node: p.Ref.Node, Port: p.Ref.Port, Sent: uint64(table.Total("sent_pkts", labels)), Rcvd: uint64(table.Total("rcvd_pkts", labels))}
+			if err := c.count(r, name, p.Addr.Addr()); err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func (c *Comparison) count(r *record.Reader, name string, own netip.Addr) error {
+	b, err := r.File(name)
+	if err != nil {
+		return err
+	}
+	type key struct {
+		dst    netip.Addr
+		qpn    uint32
+		answer bool
+		psn    uint32
+	}
+	sent := map[key]bool{}
+	err = ReadCapture(bytes.NewReader(b), func(p Packet) error {
+		switch own {
+		case p.Src:
+			c.SentSeen++
+			k := key{p.Dst, p.DestQPN, Answers(p.Opcode), p.PSN}
+			if sent[k] && !k.answer {
+				c.RetransmittedSeen++
+			}
+			sent[k] = true
+		case p.Dst:
+			c.RcvdSeen++
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	return nil
+}
+
+// Answers says whether an opcode is a responder's: READ responses, acknowledgements and atomic
+// acknowledgements of RC (IBTA volume 1, table 38: 0x0d to 0x12).
+func Answers(opcode uint8) bool { return opcode >= 0x0d && opcode <= 0x12 }
