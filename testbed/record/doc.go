@@ -5,7 +5,7 @@
 //	data/                what the scenario and the seed determine, in fabric time
 //	  scenario.yaml      the scenario as it was read
 //	  topology.json      the topology, and plan.json its addresses and routes
-//	  events.jsonl       what happened, one JSON object a line
+//	  events.jsonl       what happened, one JSON object a line, in order of time once the run is over
 //	  metrics.jsonl      readings before, during and after; a line during the run holds what changed
 //	  workloads.json     results per workload and flow
 //	  faults.json        faults with their hits

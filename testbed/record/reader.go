@@ -3,12 +3,14 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 
@@ -75,8 +77,8 @@ func (r *Reader) JSON(name string, v any) error {
 	return nil
 }
 
-// Events are all events in the order they were written. A last line that a crash cut short
-// is left out.
+// Events are all events in order of time, those of one time as they were written. A last line
+// that a crash cut short is left out.
 func (r *Reader) Events() ([]Event, error) {
 	var out []Event
 	err := r.lines(EventsFile, func(line []byte) error {
@@ -85,6 +87,7 @@ func (r *Reader) Events() ([]Event, error) {
 		out = append(out, e)
 		return err
 	})
+	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return out, err
 }
 

@@ -117,6 +117,45 @@ func TestARecordThatWasCutShortIsKnownAndStillRead(t *testing.T) {
 	}
 }
 
+func TestEventsStandInOrderOfTime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	w, err := Create(dir, Manifest{Name: "demo"})
+	must(t, err)
+	for _, e := range []Event{{At: 2204, What: "planned"}, {At: 230, What: "started"}, {At: -5, What: "set up"}, {At: 230, What: "after it"}} {
+		must(t, w.Event(e))
+	}
+	want := "set up, started, after it, planned"
+	read := func() string {
+		r, err := Open(dir)
+		must(t, err)
+		events, err := r.Events()
+		must(t, err)
+		var got []string
+		for _, e := range events {
+			got = append(got, e.What)
+		}
+		return strings.Join(got, ", ")
+	}
+	if got := read(); got != want {
+		t.Errorf("while the run goes on, the reader gives: %s", got)
+	}
+	_, err = w.Finish(Manifest{Name: "demo", Verdict: Pass})
+	must(t, err)
+	b, err := os.ReadFile(filepath.Join(dir, "data", EventsFile))
+	must(t, err)
+	place := -1
+	for _, what := range strings.Split(want, ", ") {
+		at := strings.Index(string(b), `"`+what+`"`)
+		if at < place || at < 0 {
+			t.Errorf("%q is not in its place:\n%s", what, b)
+		}
+		place = at
+	}
+	r, err := Open(dir)
+	must(t, err)
+	must(t, r.Verify())
+}
+
 func TestARecordIsNeverWrittenOverSomethingElse(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("years of work"), 0o644))

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rocebed/rocebed/testbed/metrics"
 )
@@ -43,6 +45,8 @@ type Writer struct {
 	err     error
 	events  *os.File
 	metrics *os.File
+	latest  time.Duration      // of the events so far
+	mixed   bool               // an event came after a later one
 	last    map[string]float64 // the values of the last reading, by key
 	streams map[string]*os.File
 	closed  bool
@@ -57,7 +61,7 @@ func Create(dir string, m Manifest) (*Writer, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("record %s: %w", dir, err)
 	}
-	w := &Writer{dir: dir, last: map[string]float64{}, streams: map[string]*os.File{}}
+	w := &Writer{dir: dir, latest: math.MinInt64, last: map[string]float64{}, streams: map[string]*os.File{}}
 	if err := os.MkdirAll(filepath.Join(dir, dataDir), 0o755); err != nil {
 		return nil, fmt.Errorf("record %s: %w", dir, err)
 	}
@@ -109,8 +113,13 @@ func (w *Writer) PutBeside(name string, content []byte) error {
 	return w.keep(writeWhole(w.dir, name, content))
 }
 
-// Event appends to events.jsonl. The line is handed to the kernel before Event returns.
+// Event appends to events.jsonl. The line is handed to the kernel before Event returns. Loops
+// tell of what happened a little after one another; Seal puts the lines in order of time.
 func (w *Writer) Event(e Event) error {
+	w.mu.Lock()
+	w.mixed = w.mixed || e.At < w.latest
+	w.latest = max(w.latest, e.At)
+	w.mu.Unlock()
 	return w.appendLine(w.events, e)
 }
 
@@ -150,7 +159,7 @@ func (w *Writer) Stream(name string) (io.WriteCloser, error) {
 	return &stream{w: w, f: f, name: name}, nil
 }
 
-// Seal closes data/ and hashes it: nothing is written there any more, reports still are beside it.
+// Seal closes data/, puts its events in order and hashes it: nothing is written there any more, reports still are beside it.
 func (w *Writer) Seal() (hash string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,6 +168,11 @@ func (w *Writer) Seal() (hash string, err error) {
 		return "", w.err
 	}
 	if w.hash == "" {
+		if w.mixed {
+			if err := orderEvents(filepath.Join(w.dir, dataDir)); err != nil {
+				return "", w.keep(err)
+			}
+		}
 		if w.hash, err = Hash(filepath.Join(w.dir, dataDir)); err != nil {
 			return "", w.keep(err)
 		}
