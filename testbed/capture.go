@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rocebed/rocebed/testbed/analysis"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -32,15 +33,13 @@ func (t *traffic) capture(ctx context.Context) (stop func()) {
 		}
 		end, err := c.Capture(ctx, port, sink)
 		if err != nil {
+			err = errors.Join(err, sink.Close())
 			t.r.problem("capture %s:%s: %v", port.Node, port.Port, err)
 			continue
 		}
 		stops = append(stops, func() {
 			written, lost, err := end()
-			if err == nil {
-				err = sink.Close()
-			}
-			if err != nil {
+			if err = errors.Join(err, sink.Close()); err != nil {
 				t.r.problem("capture %s:%s: %v", port.Node, port.Port, err)
 			}
 			t.r.event(record.Event{At: t.elapsed(), Source: "capture", Name: port.Node + ":" + port.Port, What: "ended", Data: map[string]uint64{"written": written, "lost": lost}})

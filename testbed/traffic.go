@@ -36,6 +36,7 @@ type traffic struct {
 	enginesDone bool
 	finished    map[string]bool
 	closed      bool
+	early       []workloads.Event // of before there was a time zero
 
 	// Read by anyone once run has returned.
 	engine       *workloads.Engine
@@ -123,6 +124,10 @@ func (t *traffic) begin(zero loop.Time) {
 		t.tell(record.Event{Source: "keepup", What: "failed", Text: err.Error(), Level: "warning"})
 	}
 	t.tell(record.Event{Source: "run", What: "started"})
+	for _, e := range t.early {
+		t.take(e)
+	}
+	t.early = nil
 	t.faults.start(zero)
 	t.look()
 }
@@ -170,30 +175,39 @@ func (t *traffic) wait(ctx context.Context) {
 // observe takes the engine's events, on a host's loop.
 func (t *traffic) observe(e workloads.Event) {
 	t.ctl.Post(func() {
-		level := ""
-		switch e.Kind {
-		case workloads.EventReady:
+		switch {
+		case e.Kind == workloads.EventReady:
 			t.begin(e.At)
-			return
-		case workloads.EventStarted:
-			t.s.ask(func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
-		case workloads.EventFinished:
-			t.finished[e.Workload] = true
-			t.s.ask(func(m metrics.Reading) {
-				sp := t.span(e.Workload)
-				sp.after, sp.ended = retries(m), true
-			})
-		case workloads.EventError, workloads.EventViolation:
-			level = "error"
-		case workloads.EventFlowUp, workloads.EventCompleted:
-			return // results say it; a thousand flows would drown the rest
+		case t.ready:
+			t.take(e)
+		default:
+			t.early = append(t.early, e) // begin knows how long before zero it was
 		}
-		text := e.Text
-		if e.Flow != "" {
-			text = e.Flow + ": " + text
-		}
-		t.tell(record.Event{At: e.At.Sub(t.zero), Source: "workload", Name: e.Workload, What: string(e.Kind), Text: text, Level: level})
 	})
+}
+
+// take handles an event of the engine, on the loop, once the workloads' time zero is known.
+func (t *traffic) take(e workloads.Event) {
+	level := ""
+	switch e.Kind {
+	case workloads.EventStarted:
+		t.s.ask(func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
+	case workloads.EventFinished:
+		t.finished[e.Workload] = true
+		t.s.ask(func(m metrics.Reading) {
+			sp := t.span(e.Workload)
+			sp.after, sp.ended = retries(m), true
+		})
+	case workloads.EventError, workloads.EventViolation:
+		level = "error"
+	case workloads.EventFlowUp, workloads.EventCompleted:
+		return // results say it; a thousand flows would drown the rest
+	}
+	text := e.Text
+	if e.Flow != "" {
+		text = e.Flow + ": " + text
+	}
+	t.tell(record.Event{At: e.At.Sub(t.zero), Source: "workload", Name: e.Workload, What: string(e.Kind), Text: text, Level: level})
 }
 
 func (t *traffic) span(workload string) *span {
