@@ -43,6 +43,7 @@ type oneFault struct {
 	busy    bool // an injector's answer is awaited
 	healing bool
 	clean   bool // every strike so far was verified clean
+	spent   bool // what it did is not known or can't be undone: it must not strike again
 	ended   bool // no further window comes
 }
 
@@ -68,7 +69,7 @@ func (r *faultRun) start(epoch loop.Time) {
 // plan arms the fault's next window, if there is one.
 func (r *faultRun) plan(f *oneFault) {
 	w, ok := f.spec.Schedule.Nth(f.window)
-	if !ok || r.ending {
+	if !ok || r.ending || f.spent {
 		f.ended = true
 		r.changed()
 		return
@@ -93,11 +94,18 @@ func (r *faultRun) fire(f *oneFault) {
 func (r *faultRun) apply(f *oneFault) {
 	r.active = append(r.active, f)
 	f.window++
+	answered, given := false, false
 	r.ask(f, "apply", applyDeadline, func(done func(error)) {
 		r.injector.Apply(f.spec, func(a fabric.Applied, err error) {
 			r.loop.Post(func() {
+				answered = true
 				if a != nil {
-					f.applied = a // even when the answer came too late: it must be healed
+					f.applied = a
+				}
+				if given && a != nil { // nobody waits for it any more, but it must be healed
+					r.tell(f, "applied", "too late: it is healed at once", "warning")
+					r.active = append(r.active, f)
+					r.heal(f)
 				}
 				done(err)
 			})
@@ -105,6 +113,8 @@ func (r *faultRun) apply(f *oneFault) {
 	}, func(err error) {
 		if err != nil {
 			r.fail(f, "applying it failed: %v", err)
+			given = true
+			f.spent = !answered
 			if f.applied == nil {
 				r.drop(f)
 				return
@@ -166,7 +176,7 @@ func (r *faultRun) undo(f *oneFault, tries int) {
 			r.tell(f, "heal failed", err.Error()+"; once more", "warning")
 			r.undo(f, tries-1)
 		case err != nil:
-			f.clean = false
+			f.clean, f.spent = false, true
 			r.fail(f, "IT COULD NOT BE HEALED: %v", err)
 			r.drop(f)
 		default:

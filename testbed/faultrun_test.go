@@ -17,14 +17,19 @@ import (
 type scripted struct {
 	l      loop.Loop
 	log    []string
-	broken map[string]int // "heal a": how often that fails; negative: no answer ever comes
+	broken map[string]int           // "heal a": how often that fails; negative: no answer ever comes
+	late   map[string]time.Duration // "apply a": how long its first answer takes
 	hits   map[string]uint64
 }
 
 func (s *scripted) answer(what string, done func(error)) {
 	s.log = append(s.log, what)
-	n := s.broken[what]
+	n, late := s.broken[what], s.late[what]
 	switch {
+	case late > 0:
+		delete(s.late, what)
+		loop.After(s.l, late, func() { done(nil) })
+		return
 	case n < 0:
 		return
 	case n > 0:
@@ -167,6 +172,43 @@ func TestAFaultThatHitNothingFailsTheRunUnlessItMay(t *testing.T) {
 func TestSomethingLeftBehindFailsTheRun(t *testing.T) {
 	r, _ := play(t, &scripted{broken: map[string]int{"clean a": 1}}, time.Second, spec("a", 0, 0))
 	if got := problems(r); len(got) != 1 || !strings.Contains(got[0], "SOMETHING OF IT IS LEFT") || r.results()[0].Healed {
+		t.Errorf("problems %q", got)
+	}
+}
+
+func TestAFaultThatCameIntoForceTooLateIsHealedAllTheSame(t *testing.T) {
+	s := &scripted{late: map[string]time.Duration{"apply a": applyDeadline + time.Second}}
+	r, _ := play(t, s, 2*applyDeadline, spec("a", 0, 0), spec("b", 0, 0))
+	if log := strings.Join(s.log, ", "); !strings.Contains(log, "heal a, clean a") {
+		t.Errorf("it stays in force; asked: %s", log)
+	}
+	if got := problems(r); len(got) != 1 || !strings.Contains(got[0], "a: applying it failed: apply: no answer within") {
+		t.Errorf("problems %q", got)
+	}
+}
+
+func TestAFaultThatIsLateAtItsHealingIsNotTakenForItsNextStrike(t *testing.T) {
+	s := &scripted{late: map[string]time.Duration{"apply a": applyDeadline + 2*time.Second}}
+	f := spec("a", 0, time.Second)
+	f.Schedule.Every, f.Schedule.Count = 10*time.Second, 5
+	r, _ := play(t, s, time.Minute, f)
+	if got := strings.Join(s.log, ", "); got != "apply a, hits a, heal a, clean a" {
+		t.Errorf("asked: %s", got)
+	}
+	if got := strings.Join(problems(r), "\n"); !strings.Contains(got, "no answer within") {
+		t.Errorf("problems %q", got)
+	}
+}
+
+func TestAFaultThatCannotBeHealedDoesNotStrikeAgain(t *testing.T) {
+	s := &scripted{broken: map[string]int{"heal a": 2}}
+	f := spec("a", 0, time.Millisecond)
+	f.Schedule.Every = 10 * time.Millisecond
+	r, _ := play(t, s, time.Second, f)
+	if n := strings.Count(strings.Join(s.log, ","), "apply a"); n != 1 {
+		t.Errorf("applied %d times", n)
+	}
+	if got := problems(r); len(got) != 1 || !strings.Contains(got[0], "COULD NOT BE HEALED") {
 		t.Errorf("problems %q", got)
 	}
 }
