@@ -8,6 +8,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 // A reading is taken every samplePeriod of wall time, and never more of the time than one part
@@ -51,6 +52,10 @@ func (s *sampler) once(ctx context.Context, phase metrics.Phase, at time.Duratio
 		} else {
 			s.r.problem("reading counters: %v", err)
 		}
+	}
+	if err := metrics.Standard.Check(samples); err != nil && !s.failed[err.Error()] {
+		s.failed[err.Error()] = true
+		s.r.event(record.Event{At: at, Source: "run", What: "unregistered metrics", Text: err.Error(), Level: "error"})
 	}
 	m := metrics.Reading{Phase: phase, At: at, Samples: samples}
 	s.r.reading(m)
