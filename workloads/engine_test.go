@@ -147,11 +147,42 @@ func TestLossOnUnreliableServicesLeavesGapsAndNothingElse(t *testing.T) {
 }
 
 func TestDuplicatesOnUnreliableServicesAreCountedNotTrusted(t *testing.T) {
-	b := newBench(t, 2, 1, 1)
-	n := 0
-	b.net.meddle = func(m *memMsg) { n++; m.twice = n%10 == 0 }
-	res := b.pass("[{name: w, kind: send, transport: ud, from: [h1], to: [h2], size: 1000B, messages: 100}]")
-	if res.Duplicates == 0 || res.Bytes+res.Lost*1000 != 100*1000 {
-		t.Errorf("%d duplicates, %d lost, %d bytes; want some, and each message counted once", res.Duplicates, res.Lost, res.Bytes)
+	for _, kind := range []string{"kind: send, transport: ud", "kind: send, transport: uc", "kind: write, transport: uc"} {
+		b := newBench(t, 2, 1, 1)
+		n := 0
+		b.net.meddle = func(m *memMsg) { n++; m.twice = n%10 == 0 }
+		res := b.pass("[{name: w, " + kind + ", from: [h1], to: [h2], size: 1000B, messages: 100}]")
+		if res.Duplicates == 0 || res.Bytes+res.Lost*1000 != 100*1000 || res.VerifiedBytes != res.Bytes {
+			t.Errorf("%s: %d duplicates, %d lost, %d bytes, %d verified; want some, and each message counted once", kind, res.Duplicates, res.Lost, res.Bytes, res.VerifiedBytes)
+		}
+	}
+}
+
+// A UC responder takes a message's first packet whatever its PSN: a WRITE that comes again, much
+// later, lands on the message that has its place by then.
+func TestALateUCWriteIsNoWrongByteButACorruptOneIs(t *testing.T) {
+	for _, corrupt := range []bool{false, true} {
+		b := newBench(t, 2, 1, 1)
+		var old []byte
+		b.net.meddle = func(m *memMsg) {
+			switch m.wr.ID {
+			case 3:
+				old = m.payload
+			case 3 + 2*4: // the same slot, two rounds on
+				m.after = func(placed []byte) {
+					copy(placed, old)
+					if corrupt {
+						placed[500]++
+					}
+				}
+			}
+		}
+		res := b.run("[{name: w, kind: write, transport: uc, from: [h1], to: [h2], size: 1000B, messages: 60, depth: 4}]").Results[0]
+		if corrupt == res.Passed {
+			t.Errorf("corrupt %v: passed %v, %s", corrupt, res.Passed, res.Failure)
+		}
+		if !corrupt && (res.Bytes != 59000 || res.VerifiedBytes != 59000 || res.OutOfOrder != 1) {
+			t.Errorf("%d bytes, %d verified, %d out of order; want 59000 twice, and the message on top of another", res.Bytes, res.VerifiedBytes, res.OutOfOrder)
+		}
 	}
 }

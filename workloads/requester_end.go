@@ -42,7 +42,7 @@ func (q *requester) finish() {
 func (q *requester) failed(wc *verbs.WC) {
 	q.t.errors++
 	if q.state == active {
-		// Work requests before this one have succeeded, signalled or not (specification 10.8.5).
+		// Work requests before this one have succeeded, signalled or not.
 		for ; q.completed < wc.ID && q.f.op != OpRead; q.completed++ {
 			q.t.messages++
 			q.t.bytes += uint64(q.f.size)

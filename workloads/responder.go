@@ -46,9 +46,11 @@ type responder struct {
 
 // arrival is a message that is to be checked.
 type arrival struct {
-	slot int
-	m    uint64
-	bad  bool // its length is wrong
+	slot  int
+	m     uint64
+	again bool // UC, UD: it has arrived before
+	stale bool // UC WRITE: its slot may hold something else
+	bad   bool // its length is wrong
 }
 
 // grh is how many bytes a UD receive's buffer begins with.
@@ -233,15 +235,19 @@ func (p *responder) completion(wc *verbs.WC) {
 		want += grh
 	}
 	if p.f.svc != verbs.RC {
-		var again bool
-		if a.m, again = p.seen.arrive(wc.Imm); again {
+		var how order
+		if a.m, how = p.seen.arrive(wc.Imm); how == again {
 			p.t.duplicates++
-		} else {
-			p.t.messages++
-			p.t.bytes += uint64(p.f.size)
+			a.again = true
 		}
 		if p.f.op == OpWrite {
 			a.slot = int(a.m % uint64(p.f.slots))
+			// Its slot may belong to another message by now: nothing is known of what it holds.
+			a.stale = how != fresh
+		}
+		if !a.again && !a.stale {
+			p.t.messages++
+			p.t.bytes += uint64(p.f.size)
 		}
 		p.end.l.Disarm(&p.quiet)
 		if p.seen.next < p.known {

@@ -11,9 +11,17 @@ type sequence struct {
 // window is how far back an arrival is recognised as late or as a duplicate.
 const window = 4096
 
-// arrive takes in a message by the low 32 bits of its number. again says that it has arrived
-// before; what is older than the window counts as that.
-func (q *sequence) arrive(low uint32) (m uint64, again bool) {
+// order is how a message came.
+type order uint8
+
+const (
+	fresh   order = iota // higher than all before
+	tooLate              // after a higher one
+	again                // a second time, or so late that nobody knows
+)
+
+// arrive takes in a message by the low 32 bits of its number.
+func (q *sequence) arrive(low uint32) (m uint64, how order) {
 	m = q.next + uint64(int64(int32(low-uint32(q.next))))
 	if int64(m) < 0 {
 		m = uint64(low)
@@ -22,15 +30,15 @@ func (q *sequence) arrive(low uint32) (m uint64, again bool) {
 		q.skip(m)
 		q.mark(m, true)
 		q.next = m + 1
-		return m, false
+		return m, fresh
 	}
 	if q.next-m > window || q.marked(m) {
-		return m, true
+		return m, again
 	}
 	q.mark(m, true)
 	q.lost--
 	q.late++
-	return m, false
+	return m, tooLate
 }
 
 // skip counts the messages below n that haven't arrived as lost.

@@ -29,21 +29,21 @@ func TestEveryMessageIsCountedOnce(t *testing.T) {
 			j := min(i+rng.IntN(20), len(order)-1)
 			order[i], order[j] = order[j], order[i]
 		}
-		first, again := map[uint64]int{}, 0
+		first, twice := map[uint64]int{}, 0
 		for _, m := range order {
-			got, dup := q.arrive(uint32(m))
+			got, how := q.arrive(uint32(m))
 			if got != uint64(m) {
 				t.Fatalf("message %d was taken for %d", m, got)
 			}
-			if dup {
-				again++
+			if how == again {
+				twice++
 			} else {
 				first[got]++
 			}
 		}
 		q.skip(uint64(n))
-		if len(first) != len(want) || again != len(order)-len(want) || q.lost != uint64(n-len(want)) {
-			t.Fatalf("%d messages, %d arrivals of %d: %d first, %d again, %d lost", n, len(order), len(want), len(first), again, q.lost)
+		if len(first) != len(want) || twice != len(order)-len(want) || q.lost != uint64(n-len(want)) {
+			t.Fatalf("%d messages, %d arrivals of %d: %d first, %d again, %d lost", n, len(order), len(want), len(first), twice, q.lost)
 		}
 	}
 }
@@ -52,11 +52,11 @@ func TestMessageNumbersGoOnBeyond32Bits(t *testing.T) {
 	q := sequence{next: 1<<33 - 2}
 	for i := range uint64(5) {
 		m := 1<<33 - 2 + i
-		if got, again := q.arrive(uint32(m)); got != m || again {
-			t.Fatalf("message %#x was taken for %#x (again %v)", m, got, again)
+		if got, how := q.arrive(uint32(m)); got != m || how != fresh {
+			t.Fatalf("message %#x was taken for %#x (order %d)", m, got, how)
 		}
 	}
-	if got, again := q.arrive(1<<32 - 1); got != 1<<33-1 || !again {
-		t.Fatalf("an old message across the edge: %#x, again %v", got, again)
+	if got, how := q.arrive(1<<32 - 1); got != 1<<33-1 || how != again {
+		t.Fatalf("an old message across the edge: %#x, order %d", got, how)
 	}
 }
