@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -34,9 +30,11 @@ const windDown = 3 * time.Minute
 // The scenario has been checked here, so that nothing is booted for a misspelt key.
 func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
 	began := time.Now()
-	if err := emptyOrMissing(opt.Out); err != nil {
+	place, err := reserve(opt.Out)
+	if err != nil {
 		return nil, err
 	}
+	defer place.release()
 	opt.Progress.Step("booting the guest")
 	g, err := guest.Boot(ctx, guest.Config{
 		MemoryMB: GuestMemory(s),
@@ -69,7 +67,7 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 	if err != nil {
 		return nil, err
 	}
-	err = takeRecord(fetch, g, opt.Out, func(m *record.Manifest) {
+	err = place.take(func(dir string) error { return g.Fetch(fetch, guestRecord, dir) }, func(m *record.Manifest) {
 		m.Guest, m.GuestBoot = true, boot
 		m.Path, m.Scenario, m.BackendWhy = opt.Out, s.Path, choice.Why
 		m.Phases = append([]record.PhaseTime{{Name: "booting the guest", Wall: g.Report.Total}}, m.Phases...)
@@ -126,43 +124,6 @@ func inGuest(ctx context.Context, g *guest.Guest, argv []string, stdout, stderr 
 	st, err := p.Wait(whole)
 	close(done)
 	return st.Code, err
-}
-
-// takeRecord unpacks the guest's record beside out, completes its manifest and renames it into
-// place, so that out is a whole record or isn't there.
-func takeRecord(ctx context.Context, g *guest.Guest, out string, complete func(*record.Manifest)) (err error) {
-	out = filepath.Clean(out)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	tmp, err := os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".")
-	if err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	if err := g.Fetch(ctx, guestRecord, tmp); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	if err := record.Amend(tmp, complete); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, out); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
-}
-
-func emptyOrMissing(dir string) error {
-	switch entries, err := os.ReadDir(dir); {
-	case err == nil && len(entries) > 0:
-		return fmt.Errorf("record %s: %w", dir, record.ErrExists)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("record %s: %w", dir, err)
-	}
-	return nil
 }
 
 // GuestMemory is what a scenario's guest needs, in MiB: its topology, and what workloads register.

@@ -175,7 +175,6 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 		r.phases.end()
 	}()
 	t := newTraffic(r, fab)
-	r.clock = t.elapsed
 	t.run(ctx)
 	for _, w := range gather(fab.Warnings()) {
 		r.warnings = append(r.warnings, w)

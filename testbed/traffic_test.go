@@ -31,7 +31,6 @@ func TestWhatHappensBeforeTheWorkloadsStartHasANegativeTime(t *testing.T) {
 	r := &run{s: &Scenario{Workloads: make([]workloads.Spec, 1)}, rec: rec, opt: RunOptions{Progress: Silent{}}}
 	tr := newTraffic(r, still{epoch: time.Now()})
 
-	r.clock = tr.elapsed
 	tr.s = newSampler(r, tr.fab, tr.ctl)
 	tr.faults.loop, tr.faults.changed = tr.ctl, func() {}
 	r.problem("nothing to count")

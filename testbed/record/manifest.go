@@ -80,7 +80,7 @@ func Amend(dir string, change func(*Manifest)) error {
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(dir, manifestFile, b); err != nil {
+	if err := writeWhole(dir, ManifestFile, b); err != nil {
 		return fmt.Errorf("record %s: %w", dir, err)
 	}
 	return nil

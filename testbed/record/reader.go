@@ -25,7 +25,7 @@ type Reader struct {
 
 // Open reads a record's manifest.
 func Open(dir string) (*Reader, error) {
-	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	b, err := os.ReadFile(filepath.Join(dir, ManifestFile))
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a record: %w", dir, err)
 	}

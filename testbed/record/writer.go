@@ -28,10 +28,12 @@ const (
 	FaultsFile    = "faults.json"
 	VerdictsFile  = "verdicts.json"
 	CapturesDir   = "captures"
-
-	manifestFile = "manifest.json"
-	dataDir      = "data"
 )
+
+// ManifestFile lies beside data/.
+const ManifestFile = "manifest.json"
+
+const dataDir = "data"
 
 // ErrExists says that a record can't be written where something is already.
 var ErrExists = errors.New("the folder is there already and is not empty: choose another --out, or remove it")
@@ -53,13 +55,21 @@ type Writer struct {
 	hash    string // once sealed
 }
 
-// Create begins a record in dir, which must be empty or not exist yet.
-func Create(dir string, m Manifest) (*Writer, error) {
+// Vacant says whether a record may be written in dir: it must be empty or not exist yet.
+func Vacant(dir string) error {
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0:
-		return nil, fmt.Errorf("record %s: %w", dir, ErrExists)
+		return fmt.Errorf("record %s: %w", dir, ErrExists)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("record %s: %w", dir, err)
+		return fmt.Errorf("record %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Create begins a record in dir, which must be empty or not exist yet.
+func Create(dir string, m Manifest) (*Writer, error) {
+	if err := Vacant(dir); err != nil {
+		return nil, err
 	}
 	w := &Writer{dir: dir, latest: math.MinInt64, last: map[string]float64{}, streams: map[string]*os.File{}}
 	if err := os.MkdirAll(filepath.Join(dir, dataDir), 0o755); err != nil {
@@ -259,7 +269,7 @@ func (w *Writer) putManifest(m Manifest) error {
 	if err != nil {
 		return err
 	}
-	return w.keep(writeWhole(w.dir, manifestFile, b))
+	return w.keep(writeWhole(w.dir, ManifestFile, b))
 }
 
 func encode(v any, indent string) ([]byte, error) {
