@@ -3,12 +3,30 @@ package testbed
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rocebed/rocebed/testbed/analysis"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/topo"
 )
+
+// checkCaptures refuses captures of ports that aren't there, and two that would be one file.
+func checkCaptures(s *Scenario, ports []topo.PortRef) error {
+	files := map[string]topo.PortRef{}
+	for _, p := range ports {
+		if _, ok := s.Plan.Port(p); !ok {
+			return fmt.Errorf("capture %s: there is no such port in the topology (rocebed graph lists them)", p)
+		}
+		name := record.CaptureName(p.Node, p.Port)
+		if other, twice := files[name]; twice {
+			return fmt.Errorf("capture %s: %s is captured to %s already", p, other, name)
+		}
+		files[name] = p
+	}
+	return nil
+}
 
 // capture begins the captures that were asked for. The function it returns ends them; it is
 // called before the readings after the run.

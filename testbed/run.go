@@ -74,10 +74,8 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if opt.Dilation != nil {
 		s.Dilation = *opt.Dilation
 	}
-	for _, c := range opt.Captures {
-		if _, ok := s.Plan.Port(c); !ok {
-			return nil, fmt.Errorf("capture: there is no port %s:%s in the topology", c.Node, c.Port)
-		}
+	if err := checkCaptures(s, opt.Captures); err != nil {
+		return nil, err
 	}
 	choice, err := Choose(ctx, s, opt.Backend, opt.Guest)
 	if err != nil {
