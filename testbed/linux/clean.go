@@ -117,8 +117,11 @@ func endHolder(ctx context.Context, name string, wait time.Duration) error {
 			if ended(ctx, fd, wait) {
 				return nil
 			}
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("testbed %s: its keeper, process %d, was asked to end and still takes it down: %w", name, pid, err)
+			}
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-			if ended(ctx, fd, 5*time.Second) {
+			if ended(context.WithoutCancel(ctx), fd, 5*time.Second) {
 				return nil
 			}
 			return fmt.Errorf("testbed %s: its keeper, process %d, did not end when killed", name, pid)

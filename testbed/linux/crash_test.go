@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,6 +203,40 @@ func TestCleanSparesTheLivingUnlessToldOtherwise(t *testing.T) {
 	}
 	expectLine(t, lines, "down")
 	expectNothingOf(t, name)
+}
+
+func TestACleanThatIsCalledOffKillsNobody(t *testing.T) {
+	name := testName("calledoff")
+	dir := StateDir(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	keeper := exec.Command("sh", "-c", `trap "" TERM; echo up; while :; do sleep 0.05; done`)
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := keeper.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Kill(-keeper.Process.Pid, unix.SIGKILL); _ = keeper.Wait() }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	id := strings.Join(ProcessID(keeper.Process.Pid), " ")
+	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte(id+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := endHolder(ctx, name, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if pid, living := Living(name); !living || pid != keeper.Process.Pid {
+		t.Error("the keeper, which was taking its testbed down, was killed")
+	}
 }
 
 func TestTwoTestbedsSideBySideDontTouchEachOther(t *testing.T) {

@@ -121,15 +121,16 @@ func sweep(ctx context.Context, t *Testbed, entries []Entry, sameBoot bool) erro
 	s := &Scene{Testbed: t.name, Log: t.log}
 	var err error
 	var opened bool
-	if s.spaces, opened, err = t.spaces(byKind[KindNamespace]); err != nil {
-		return err
-	}
+	s.spaces, opened, err = t.spaces(byKind[KindNamespace])
 	if opened {
 		defer func() {
 			for _, n := range s.spaces {
 				n.close()
 			}
 		}()
+	}
+	if err != nil {
+		return err
 	}
 	for _, k := range kinds {
 		r, _ := removerOf(k)
@@ -179,7 +180,7 @@ func removeProcesses(ctx context.Context, s *Scene, ids [][]string) error {
 		}
 		s.Log.Warn("process did not end when asked to; killing it", "pid", v.pid)
 		_ = unix.PidfdSendSignal(v.fd, unix.SIGKILL, nil, 0)
-		if !ended(ctx, v.fd, 5*time.Second) {
+		if !ended(context.WithoutCancel(ctx), v.fd, 5*time.Second) {
 			return fmt.Errorf("process %d did not end within 5 s of being killed", v.pid)
 		}
 	}

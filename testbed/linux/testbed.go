@@ -44,7 +44,7 @@ func Acquire(ctx context.Context, name string) (*Testbed, error) {
 		namespaces: map[string]*Namespace{},
 	}
 	if t.home, err = openHome(); err != nil {
-		f.Close()
+		unlock(f)
 		return nil, err
 	}
 	if err := t.sweepDead(ctx); err != nil {
