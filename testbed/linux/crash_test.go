@@ -49,6 +49,10 @@ func hold(what string) {
 	fail(err)
 	p, err := topology.Plan(spec.PlanOptions())
 	fail(err)
+	stop := make(chan os.Signal, 1)
+	if verb == "stay" {
+		signal.Notify(stop, unix.SIGTERM) // before "up": whoever reads that may ask for the end at once
+	}
 	for {
 		bed, err := Acquire(context.Background(), name)
 		fail(err)
@@ -56,8 +60,6 @@ func hold(what string) {
 		fail(err)
 		fmt.Println("up")
 		if verb == "stay" {
-			stop := make(chan os.Signal, 1)
-			signal.Notify(stop, unix.SIGTERM)
 			<-stop
 		}
 		fail(bed.Close(context.Background()))
