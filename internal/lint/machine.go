@@ -17,6 +17,7 @@ var namespaceFiles = map[string]string{
 	"testbed/linux/thread.go":     "the threads that may leave their namespace, and how they come back",
 	"testbed/linux/namespace.go":  "Namespace.Do and the making of a namespace",
 	"testbed/linux/enter.go":      "a process that becomes a program in a namespace, for good",
+	"testbed/linux/scratch.go":    "a namespace for trying things, on a thread of thread.go",
 	"testbed/linux/remove.go":     "looks into a namespace that a dead process left before it removes it",
 	"testbed/linux/bench_test.go": "the bare loop that bring-up is measured against",
 }

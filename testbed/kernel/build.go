@@ -36,8 +36,11 @@ type Fabric struct {
 
 // Build brings a plan to life. What it made is gone again when it returns an error.
 func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
+	}
+	if cfg.Testbed == nil {
+		return nil, errors.New("kernel fabric: Testbed is required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()

@@ -109,7 +109,7 @@ func removeDevice(ctx context.Context, s *linux.Scene, name, node string) error 
 	}
 	defer conn.Close()
 	conns := []*nldev.Conn{conn}
-	if n, ok := s.Namespace(node); ok {
+	if n, ok := namespaceOf(s, node); ok {
 		var there *nldev.Conn
 		if err := n.Do(func() (err error) { there, err = nldev.Open(); return err }); err != nil {
 			return err
@@ -123,6 +123,13 @@ func removeDevice(ctx context.Context, s *linux.Scene, name, node string) error 
 		}
 	}
 	return nil
+}
+
+func namespaceOf(s *linux.Scene, node string) (*linux.Namespace, bool) {
+	if s == nil {
+		return nil, false
+	}
+	return s.Namespace(node)
 }
 
 // deleteDevice deletes a device that a connection sees, and waits.

@@ -1,0 +1,88 @@
+//go:build linux
+
+package kernel
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+)
+
+func planned(t *testing.T, spec topo.Spec) *topo.Plan {
+	t.Helper()
+	top, err := spec.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := top.Plan(spec.PlanOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestTheDilationIsTheSmallestThatTheMachineSustains(t *testing.T) {
+	p := planned(t, star(4, 100*topo.Gbps, time.Microsecond))
+	// 4 links, both ways: 800 Gb/s; 4 NICs over 2 links: as much.
+	if got := demand(p); got != 800*topo.Gbps {
+		t.Fatalf("demand %v", got)
+	}
+	for _, total := range []topo.Rate{topo.Gbps / 10, topo.Gbps, 100 * topo.Gbps, 2000 * topo.Gbps} {
+		d, _ := sustained(p, total)
+		fits := func(d loop.Dilation) bool {
+			return float64(demand(p))/float64(d.Factor()) <= sustainedShare*float64(total)
+		}
+		if !fits(d) || d > 1 && fits(d/2) {
+			t.Errorf("a total of %v: dilation %v", total, d)
+		}
+	}
+}
+
+func TestRatesAreDividedToTheNearestByte(t *testing.T) {
+	for _, c := range []struct {
+		rate topo.Rate
+		d    loop.Dilation
+		want topo.Rate
+	}{
+		{100 * topo.Gbps, 1, 100 * topo.Gbps},
+		{100 * topo.Gbps, 1024, 97656248},
+		{8 * topo.Mbps, 1 << 20, 8},
+	} {
+		if got := wallRate(c.rate, c.d); got != c.want {
+			t.Errorf("%v at %v: %d bit/s, expected %d", c.rate, c.d, got, c.want)
+		}
+	}
+}
+
+func TestWhatTheBackendCannotMakeIsRefusedWithTheReason(t *testing.T) {
+	p := planned(t, star(2, 100*topo.Mbps, time.Microsecond))
+	soft := planned(t, topo.Spec{Star: &topo.Star{Hosts: 2}, Hosts: topo.HostSettings{Kind: topo.SoftHost}})
+	for want, c := range map[string]Config{
+		"dilation of 1048576": {Plan: p, Dilation: 1 << 20},
+		"not soft-host":       {Plan: soft, Dilation: 1},
+	} {
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected an error with %q, got %v", want, err)
+		}
+	}
+}
+
+func TestGuestMemoryFollowsFromTheTopology(t *testing.T) {
+	small := planned(t, star(2, topo.Gbps, 0)).Topology
+	large := planned(t, star(64, topo.Gbps, 0)).Topology
+	if m := GuestMemoryMB(small, fabric.NICSettings{}); m != 1024 {
+		t.Errorf("2 hosts need %d MB", m)
+	}
+	shared := GuestMemoryMB(large, fabric.NICSettings{RDMA: fabric.RDMAShared})
+	// 64 devices in 66 namespaces, at 0.7 MB or more each (reference figures: 55 MB a device at 76).
+	if shared < 64*66*7/10 {
+		t.Errorf("64 hosts sharing need only %d MB", shared)
+	}
+	if auto := GuestMemoryMB(large, fabric.NICSettings{}); auto >= shared {
+		t.Errorf("64 hosts need %d MB by themselves, %d sharing", auto, shared)
+	}
+}
