@@ -198,10 +198,10 @@ func (q RED) options(b *nl.Batch) {
 		b.U32(0)
 		b.U32(q.Min)
 		b.U32(q.Max)
-		b.U8(0)      // Wlog 0: the average is the last length
-		b.U8(0)      // Plog; MAX_P counts
-		b.U8(0)      // Scell_log: idle time in microseconds
-		b.U8(redECN) // the flags that fit here
+		b.U8(0) // Wlog 0: the average is the last length
+		b.U8(0) // Plog; MAX_P counts
+		b.U8(0) // Scell_log: idle time in microseconds
+		b.U8(0) // flags: all in the attribute, since the kernel refuses some here and some there
 	})
 	// How far the average shrinks by idle time: at once, so that nothing is remembered.
 	stab := make([]byte, 256)
@@ -211,8 +211,8 @@ func (q RED) options(b *nl.Batch) {
 	b.Attr(tcaREDStab, stab)
 	b.AttrU32(tcaREDMaxP, q.MaxP)
 	b.Nest(tcaREDFlags, func() { // struct nla_bitfield32: value, selector
-		b.U32(redNoDrop)
-		b.U32(redNoDrop)
+		b.U32(redFlags)
+		b.U32(redFlags)
 	})
 }
 
