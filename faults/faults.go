@@ -54,7 +54,8 @@ type Spec struct {
 	// Loss: the Gilbert-Elliott model's four probabilities.
 	GE *GilbertElliott `yaml:"gilbert_elliott"`
 
-	// Delay: added to every packet. Reorder: how late an overtaken packet is.
+	// Delay: added to every packet; packets stay in order, whatever the jitter. Reorder: how late
+	// an overtaken packet is.
 	Delay        time.Duration `yaml:"delay"`
 	Jitter       time.Duration `yaml:"jitter"`
 	Distribution string        `yaml:"distribution"` // uniform (default), normal, pareto, paretonormal

@@ -72,7 +72,11 @@ func TestEveryFaultIsAppliedFeltCountedAndHealed(t *testing.T) {
 		}},
 		{towardsH2(faults.Delay, func(s *faults.Spec) {
 			s.Delay, s.Jitter, s.Distribution = 300*time.Microsecond, 100*time.Microsecond, "pareto"
-		}), func(*testing.T, uint64, readings, readings) {}},
+		}), func(t *testing.T, hits uint64, before, after readings) {
+			if n := delta(t, before, after, "out_of_seq_request", "h2"); n != 0 {
+				t.Errorf("jitter reordered: %v packets came out of sequence", n)
+			}
+		}},
 		{towardsH2(faults.RateLimit, func(s *faults.Spec) { s.Rate = 500 * topo.Mbps }), func(t *testing.T, hits uint64, before, after readings) {
 			if sent := uint64(delta(t, before, after, "sent_pkts", "h1")); hits != sent {
 				t.Errorf("%d packets were sent and %d went through the slower shaper", sent, hits)
@@ -150,10 +154,10 @@ func TestALinkThatIsDownIsFeltAndComesBack(t *testing.T) {
 	}
 	write(t, f, "h1", "h2", 1<<16, 2, 10, patient)
 
-	// Flapping: 20 ms down and 20 ms up of wall time, and data gets through.
+	// Flapping: of 440 ms of wall time down for 40, and data gets through.
 	flap := inject(t, f, faults.Spec{Name: "flap", Kind: faults.LinkFlap, At: []string{"leaf1:eth1"},
-		Period: 40 * time.Millisecond / time.Duration(testDilation), Down: 20 * time.Millisecond / time.Duration(testDilation)})
-	write(t, f, "h1", "h2", 1<<14, 2, 60, hasty)
+		Period: 440 * time.Millisecond / time.Duration(testDilation), Down: 40 * time.Millisecond / time.Duration(testDilation)})
+	write(t, f, "h1", "h2", 1<<14, 2, 400, hasty)
 	n := flap.hits()
 	flap.heal()
 	if n < 4 {

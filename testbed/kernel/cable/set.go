@@ -35,6 +35,7 @@ type wire struct {
 	from     topo.PortRef
 	in, out  int // interface indices
 	declared Wire
+	delayed  bool      // packets go through the delay line
 	stages   []*placed // in the order that packets meet them
 	last     link.Link // the forwarder's
 }
@@ -97,7 +98,8 @@ func (s *Set) layDelays() error {
 		}
 		needed = needed || q.Delay > 0
 		tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Add, Object: delayLine(q)}, d.from.String())
-		if err := s.forward.set(d.in, hopOf(d.out, q)); err != nil {
+		d.delayed = delays(q)
+		if err := s.forward.set(d.in, d.hop()); err != nil {
 			return fmt.Errorf("%s: %w", d.from, err)
 		}
 	}
@@ -115,9 +117,11 @@ func delayLine(q tc.Netem) tc.Object {
 	return tc.Object{ID: delayHandle, Parent: tc.Root, Spec: q}
 }
 
-func hopOf(out int, q tc.Netem) hop {
-	h := hop{Out: uint32(out)}
-	if q.Delay > 0 || q.Jitter > 0 {
+func delays(q tc.Netem) bool { return q.Delay > 0 || q.Jitter > 0 }
+
+func (d *wire) hop() hop {
+	h := hop{Out: uint32(d.out)}
+	if d.delayed {
 		h.Delay = 1
 	}
 	return h
@@ -225,25 +229,26 @@ func (d *wire) place(i Impairment) error {
 	return nil
 }
 
-// delay sets the delay line and whether packets go through it.
+// delay sets the delay line. Once packets have gone through it they go on doing so, whatever the
+// delay: past it they would overtake those that are still in it.
 func (s *Set) delay(d *wire, want Wire) error {
 	q, err := want.netem()
 	if err != nil {
 		return err
 	}
-	h := hopOf(d.out, q)
 	if s.noNetem != nil {
-		if h.Delay != 0 {
+		if delays(q) {
 			return s.noNetem
 		}
-		return s.forward.set(d.in, h)
+		return nil
 	}
 	var b nl.Batch
 	tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Change, Object: delayLine(q)}, "delay")
 	if err := s.conn.Send(&b); err != nil {
 		return err
 	}
-	return s.forward.set(d.in, h)
+	d.delayed = d.delayed || delays(q)
+	return s.forward.set(d.in, d.hop())
 }
 
 // Close takes programs off all cables. The delay lines go with their interfaces.

@@ -74,8 +74,8 @@ func (s *Set) verify(d *wire) error {
 	if err != nil {
 		return err
 	}
-	if h != hopOf(d.out, q) {
-		return fmt.Errorf("packets are forwarded to %+v, not %+v", h, hopOf(d.out, q))
+	if h != d.hop() {
+		return fmt.Errorf("packets are forwarded to %+v, not %+v", h, d.hop())
 	}
 	if s.noNetem != nil {
 		return nil

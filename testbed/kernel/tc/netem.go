@@ -5,13 +5,16 @@ package tc
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rocebed/rocebed/testbed/kernel/nl"
 )
 
 // Netem delays packets; it does nothing else for us. Loss, duplication, corruption and
-// overtaking are programs on the cable, which count what they hit.
+// overtaking are programs on the cable, which count what they hit. It keeps packets in order, as
+// a cable does: one with less delay waits for the one before it. (netem alone would reorder by
+// jitter, and whenever its delay is made shorter.)
 type Netem struct {
 	Delay  time.Duration // wall time, to the nanosecond
 	Jitter time.Duration // the distribution's standard deviation, or half its width where uniform
@@ -24,11 +27,16 @@ func (Netem) Kind() string { return "netem" }
 
 const (
 	tcaNetemDelayDist = 2
+	tcaNetemRate      = 6
+	tcaNetemRate64    = 8
 	tcaNetemLatency64 = 10
 	tcaNetemJitter64  = 11
 
 	// netemLimit is never reached: netem must not drop by itself.
 	netemLimit = 1 << 30
+	// netemRate, bytes/s, is no limit: a rate is what makes netem wait for the last packet's
+	// time (net/sched/sch_netem.c, netem_enqueue). It adds 4 ns to a packet of 4 KB.
+	netemRate = 1_000_000_000_000
 )
 
 func (q Netem) options(b *nl.Batch) {
@@ -41,6 +49,13 @@ func (q Netem) options(b *nl.Batch) {
 	b.U32(0)
 	b.AttrU64(tcaNetemLatency64, uint64(q.Delay))
 	b.AttrU64(tcaNetemJitter64, uint64(q.Jitter))
+	b.Nest(tcaNetemRate, func() { // struct tc_netem_rate: rate, packet overhead, cell size, cell overhead
+		b.U32(math.MaxUint32)
+		b.U32(0)
+		b.U32(0)
+		b.U32(0)
+	})
+	b.AttrU64(tcaNetemRate64, netemRate)
 	if table := DistributionTable(q.Distribution); table != nil {
 		b.Nest(tcaNetemDelayDist, func() {
 			for _, v := range table {
@@ -54,6 +69,7 @@ func (q Netem) options(b *nl.Batch) {
 type netemReport struct {
 	Netem
 	limit, loss, gap, duplicate uint32
+	rate                        uint64
 }
 
 func (q Netem) sameAs(got Spec) error {
@@ -67,6 +83,8 @@ func (q Netem) sameAs(got Spec) error {
 		return differs("jitter", q.Jitter, g.Jitter)
 	case g.limit != netemLimit:
 		return differs("limit", netemLimit, g.limit)
+	case g.rate != netemRate:
+		return differs("rate (bytes/s)", uint64(netemRate), g.rate)
 	case g.loss != 0 || g.gap != 0 || g.duplicate != 0:
 		return fmt.Errorf("netem impairs (loss %d, gap %d, duplicate %d) though nothing asked it to", g.loss, g.gap, g.duplicate)
 	}
@@ -82,5 +100,6 @@ func parseNetem(v []byte) Spec {
 	a := nl.Attrs(v[24:])
 	r.Delay = time.Duration(nl.U64At(a[tcaNetemLatency64]))
 	r.Jitter = time.Duration(nl.U64At(a[tcaNetemJitter64]))
+	r.rate = nl.U64At(a[tcaNetemRate64])
 	return r
 }
