@@ -25,23 +25,6 @@ func planned(t *testing.T, spec topo.Spec) *topo.Plan {
 	return p
 }
 
-func TestTheDilationIsTheSmallestThatTheMachineSustains(t *testing.T) {
-	p := planned(t, star(4, 100*topo.Gbps, time.Microsecond))
-	// 4 links, both ways: 800 Gb/s; 4 NICs over 2 links: as much.
-	if got := demand(p); got != 800*topo.Gbps {
-		t.Fatalf("demand %v", got)
-	}
-	for _, total := range []topo.Rate{topo.Gbps / 10, topo.Gbps, 100 * topo.Gbps, 2000 * topo.Gbps} {
-		d, _ := sustained(p, total)
-		fits := func(d loop.Dilation) bool {
-			return float64(demand(p))/float64(d.Factor()) <= sustainedShare*float64(total)
-		}
-		if !fits(d) || d > 1 && fits(d/2) {
-			t.Errorf("a total of %v: dilation %v", total, d)
-		}
-	}
-}
-
 func TestRatesAreDividedToTheNearestByte(t *testing.T) {
 	for _, c := range []struct {
 		rate topo.Rate

@@ -10,6 +10,6 @@
 // One owner declares and reconciles each thing: a port's tree belongs to [ports], a cable to
 // cable.Set. Nobody else touches a qdisc.
 //
-// [Probe] tries what this kernel can do by doing it; doctor prints it, and backends are chosen
-// by [Capable].
+// [Probe] tries what this kernel can do by doing it; doctor prints it. Backends are chosen by
+// [Capable], which is quick.
 package kernel

@@ -13,8 +13,8 @@ import (
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
-// A transfer is WRITEs over one RC QP, posted back to back: what calibration and this room's
-// tests need of traffic. Real workloads are the engine's.
+// A transfer is WRITEs over one RC QP, posted back to back: what this room's tests need of
+// traffic. Real workloads are the engine's.
 type transfer struct {
 	src, dst *endpoint
 	size     int // bytes of a message
