@@ -85,6 +85,10 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 		return nil, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
 	}
 	if !opt.InGuest { // the machine around it has said it
+		opt.Progress.Note(Describe(s))
+		for _, line := range Layout(s.Plan) {
+			opt.Progress.Note("  " + line)
+		}
 		opt.Progress.Note(choice.Why)
 	}
 	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
