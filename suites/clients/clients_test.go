@@ -63,7 +63,7 @@ var _ = Describe("a real RDMA program", Ordered, func() {
 		m.File("spec.yaml", scenario)
 		m.MustRun(ctx, "up", "--name", bed, "spec.yaml")
 		var s status
-		m.JSON(ctx, &s, "status", "--json", "--name", bed)
+		m.JSON(ctx, &s, "status", "--json", bed)
 		for _, n := range s.Nodes {
 			for _, p := range n.Ports {
 				if p.RDMA != "" {
@@ -75,7 +75,7 @@ var _ = Describe("a real RDMA program", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 
 	AfterAll(func(ctx SpecContext) {
-		m.MustRun(ctx, "down", "--name", bed)
+		m.MustRun(ctx, "down", bed)
 		Eventually(m.Left).WithTimeout(15 * time.Second).Should(BeEmpty())
 	}, NodeTimeout(time.Minute))
 

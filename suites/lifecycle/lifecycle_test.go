@@ -90,9 +90,9 @@ var _ = Describe("a testbed", func() {
 
 	It("is there after up and gone after down", func(ctx SpecContext) {
 		m.MustRun(ctx, "up", "--name", "life", file)
-		Expect(m.MustRun(ctx, "status", "--name", "life").Stdout).To(ContainSubstring("leaf1"))
+		Expect(m.MustRun(ctx, "status", "life").Stdout).To(ContainSubstring("leaf1"))
 		Expect(m.Left()).NotTo(BeEmpty())
-		m.MustRun(ctx, "down", "--name", "life")
+		m.MustRun(ctx, "down", "life")
 		expectNothingLeft(m)
 	}, SpecTimeout(2*time.Minute))
 
@@ -111,7 +111,7 @@ var _ = Describe("a testbed", func() {
 
 	It("whose keeper was killed at any stage of up is removed by clean", func(ctx SpecContext) {
 		all := stages(strings.Split(m.MustRun(ctx, "up", "--name", "life", file).Stderr, "\n"))
-		m.MustRun(ctx, "down", "--name", "life")
+		m.MustRun(ctx, "down", "life")
 		Expect(all).NotTo(BeEmpty())
 		for n := range len(all) + 1 {
 			By(fmt.Sprintf("killing up after %d of %d stages", n, len(all)))
@@ -141,10 +141,10 @@ var _ = Describe("a testbed", func() {
 		for n := range 3 {
 			m.MustRun(ctx, "up", "--name", "life", file)
 			By(fmt.Sprintf("killing down after %d stages", n))
-			killAt(ctx, m, n, "down", "--name", "life")
+			killAt(ctx, m, n, "down", "life")
 			if n == 1 {
 				m.MustRun(ctx, "up", "--name", "life", file) // cleans what was left by itself
-				m.MustRun(ctx, "down", "--name", "life")
+				m.MustRun(ctx, "down", "life")
 			} else {
 				m.MustRun(ctx, "clean")
 			}
@@ -163,8 +163,8 @@ var _ = Describe("a testbed", func() {
 		Expect(ping().Code).To(BeZero(), "after the other was killed")
 		other.MustRun(ctx, "clean")
 		Expect(ping().Code).To(BeZero(), "after the other was cleaned away")
-		m.MustRun(ctx, "status", "--name", "one")
-		m.MustRun(ctx, "down", "--name", "one")
+		m.MustRun(ctx, "status", "one")
+		m.MustRun(ctx, "down", "one")
 		expectNothingLeft(m)
 		expectNothingLeft(other)
 	}, SpecTimeout(3*time.Minute))
