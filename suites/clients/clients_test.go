@@ -100,15 +100,14 @@ var _ = Describe("a real RDMA program", Ordered, func() {
 		perftest("ib_atomic_bw", "-n", "200"),
 		Entry("rping, through rdma_cm",
 			func(h1, _ nic) []string { return []string{"rping", "-s", "-a", h1.addr, "-C", "20", "-V"} },
-			func(h1, _ nic) []string { return []string{"rping", "-c", "-a", h1.addr, "-C", "20", "-V"} }),
+			func(h1, _ nic) []string { return []string{"rping", "-c", "-a", h1.addr, "-C", "20", "-V"} }, SpecTimeout(2*time.Minute)),
 		Entry("ibv_rc_pingpong",
 			func(h1, _ nic) []string {
 				return []string{"ibv_rc_pingpong", "-d", h1.device, "-g", h1.gid, "-n", "100"}
 			},
 			func(h1, h2 nic) []string {
 				return []string{"ibv_rc_pingpong", "-d", h2.device, "-g", h2.gid, "-n", "100", h1.addr}
-			}),
-		SpecTimeout(2*time.Minute),
+			}, SpecTimeout(2*time.Minute)),
 	)
 })
 
@@ -118,7 +117,7 @@ func perftest(program string, flags ...string) TableEntry {
 	}
 	return Entry(program,
 		func(h1, _ nic) []string { return argv(h1) },
-		func(h1, h2 nic) []string { return append(argv(h2), h1.addr) })
+		func(h1, h2 nic) []string { return append(argv(h2), h1.addr) }, SpecTimeout(2*time.Minute))
 }
 
 // host is an address without its prefix length.
