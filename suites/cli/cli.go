@@ -172,11 +172,28 @@ func (r *Running) Ended() bool {
 	}
 }
 
-// KillAll kills, with SIGKILL, every process that this machine's commands have started.
+// KillAll kills, with SIGKILL, every process that this machine's commands have started, and
+// waits until they are dead: until then they hold their locks.
 func (m *Machine) KillAll() {
-	for pid := range testleak.ProcessesWith(m.mark) {
+	ginkgo.GinkgoHelper()
+	pids := testleak.ProcessesWith(m.mark)
+	for pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+	for pid, cmd := range pids {
+		gomega.Eventually(dead).WithArguments(pid).WithTimeout(20*time.Second).WithPolling(5*time.Millisecond).
+			Should(gomega.BeTrue(), "process %d (%s) does not die of SIGKILL", pid, cmd)
+	}
+}
+
+// dead says whether a process is gone, or a zombie: its descriptors are closed then.
+func dead(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, state, ok := strings.Cut(string(b[strings.LastIndexByte(string(b), ')'):]), " ")
+	return ok && (state[0] == 'Z' || state[0] == 'X')
 }
 
 // Left is what is there and wasn't before the first command.

@@ -10,8 +10,11 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,9 +45,9 @@ topology:
   spine-leaf: {spines: 1, leaves: 2, hosts_per_leaf: 2}
   rate: 10Gbps
 workloads:
-  - {name: w, kind: all-pairs, size: 16KiB, messages: 2}
+  - {name: w, kind: all-pairs, size: 16KiB, messages: 8}
 faults:
-  - {name: lossy, kind: loss, at: [leaf1-spine1], probability: 5%}
+  - {name: lossy, kind: loss, at: [leaf1-spine1], probability: 5%, may_miss: true}
 expect:
   - workloads["w"].errors == 0
 `
@@ -81,6 +84,15 @@ func killAt(ctx context.Context, m *cli.Machine, n int, args ...string) bool {
 	return alive
 }
 
+// journalled is how many lines the journal of the testbed has, 0 when there is none.
+func journalled(testbed string) int {
+	b, err := os.ReadFile(filepath.Join("/run/rocebed", testbed, "journal"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(b, []byte("\n"))
+}
+
 var _ = Describe("a testbed", func() {
 	var m *cli.Machine
 	BeforeEach(func() {
@@ -110,12 +122,19 @@ var _ = Describe("a testbed", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("whose keeper was killed at any stage of up is removed by clean", func(ctx SpecContext) {
-		all := stages(strings.Split(m.MustRun(ctx, "up", "--name", "life", file).Stderr, "\n"))
+		m.MustRun(ctx, "up", "--name", "life", file)
+		made := journalled("life")
 		m.MustRun(ctx, "down", "life")
-		Expect(all).NotTo(BeEmpty())
-		for n := range len(all) + 1 {
-			By(fmt.Sprintf("killing up after %d of %d stages", n, len(all)))
-			killAt(ctx, m, n, "up", "--name", "life", file)
+		Expect(made).To(BeNumerically(">", 10), "things that the testbed noted in its journal")
+		const kills = 12
+		for n := range kills + 1 {
+			at := made * n / kills
+			By(fmt.Sprintf("killing up once it has noted %d of %d things that it makes", at, made))
+			run := m.Start(ctx, "up", "--name", "life", file)
+			Eventually(func() bool { return journalled("life") >= at || run.Ended() }).WithContext(ctx).
+				WithTimeout(time.Minute).WithPolling(time.Millisecond).Should(BeTrue(), "%d things noted", journalled("life"))
+			m.KillAll()
+			Eventually(run.Ended).WithTimeout(10 * time.Second).Should(BeTrue())
 			m.MustRun(ctx, "clean")
 			expectNothingLeft(m)
 		}
