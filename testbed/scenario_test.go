@@ -153,3 +153,21 @@ func TestTheScenariosInTheDocsAreSound(t *testing.T) {
 		t.Error("no scenario in the documentation")
 	}
 }
+
+func TestAZeroThatWouldMeanADefaultIsAProblemAtItsPlace(t *testing.T) {
+	const head = "apiVersion: rocebed/v1\nname: zero\n"
+	const star = "topology:\n  star: {hosts: 2}\n"
+	for text, want := range map[string]string{
+		head + star + "  rate: 0Gbps\n":  "5:9: topology.rate: must be above 0",
+		head + star + "  rate: 0.1bps\n": "5:9: topology.rate: must be above 0",
+		head + star + "workloads:\n- {name: a, kind: write, from: [h1], to: [h2], messages: 1, size: 0}\n":   "6:67: workloads[0].size: must be above 0",
+		head + star + "workloads:\n- {name: a, kind: write, from: [h1], to: [h2], duration: 9999999999ms}\n": "is longer than anything here may last (1000h0m0s)",
+	} {
+		if _, err := Parse("zero.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngives: %v\nwant: %s", text, err, want)
+		}
+	}
+	if _, err := Parse("zero.yaml", []byte(head+star+"  delay: 0\n")); err != nil {
+		t.Errorf("a delay of 0 is a delay: %v", err)
+	}
+}

@@ -18,7 +18,7 @@ type SpineLeaf struct {
 	Spines        int `yaml:"spines,required"`
 	Leaves        int `yaml:"leaves,required"`
 	HostsPerLeaf  int `yaml:"hosts_per_leaf,required"`
-	LinksPerSpine int `yaml:"links_per_spine"` // parallel links from a leaf to each spine, default 1
+	LinksPerSpine int `yaml:"links_per_spine,nonzero"` // parallel links from a leaf to each spine, default 1
 	// Oversubscription sets the rate of the links to the spines, which default to the hosts'
 	// rate: at 2:1 a leaf's hosts can send twice what its uplinks carry.
 	Oversubscription Ratio `yaml:"oversubscription"`

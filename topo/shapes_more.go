@@ -11,7 +11,7 @@ import (
 // rails and groups. Without spines rails are islands (rail-only). Leaves are called
 // leaf1r0 (group 1, rail 0) and so on.
 type RailOptimised struct {
-	Groups           int   `yaml:"groups"` // default 1
+	Groups           int   `yaml:"groups,nonzero"` // default 1
 	HostsPerGroup    int   `yaml:"hosts_per_group,required"`
 	Rails            int   `yaml:"rails,required"` // NICs a host
 	Spines           int   `yaml:"spines"`         // default 0: rail-only
@@ -66,8 +66,8 @@ func (s *RailOptimised) build(b *builder) {
 // aggregation (spine) switches, (k/2)² cores, k/2 hosts an edge (Al-Fares, SIGCOMM 2008).
 // Edge e of pod p is called pod1leaf1, its aggregation switch pod1spine1.
 type FatTree struct {
-	K            int `yaml:"k,required"`     // even
-	HostsPerLeaf int `yaml:"hosts_per_leaf"` // default k/2
+	K            int `yaml:"k,required"`             // even
+	HostsPerLeaf int `yaml:"hosts_per_leaf,nonzero"` // default k/2
 }
 
 func (s *FatTree) check() []error {

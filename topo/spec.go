@@ -37,9 +37,9 @@ type Spec struct {
 
 // LinkSettings are what links have; what is left out is as the wider setting says.
 type LinkSettings struct {
-	Rate  Rate           `yaml:"rate"`  // line rate, fabric time. Default 100Gbps
-	Delay *time.Duration `yaml:"delay"` // one-way propagation, fabric time. Default 1us
-	MTU   int            `yaml:"mtu"`   // bytes of an IP packet. Default 4200, enough for IB MTU 4096
+	Rate  Rate           `yaml:"rate,nonzero"` // line rate, fabric time. Default 100Gbps
+	Delay *time.Duration `yaml:"delay"`        // one-way propagation, fabric time. Default 1us
+	MTU   int            `yaml:"mtu,nonzero"`  // bytes of an IP packet. Default 4200, enough for IB MTU 4096
 }
 
 // TierSettings are link settings by the tier of a link's lower end.
@@ -51,9 +51,9 @@ type TierSettings struct {
 
 // HostSettings are what all hosts have.
 type HostSettings struct {
-	Kind Kind `yaml:"kind"` // default: the backend chooses
-	NICs int  `yaml:"nics"` // NICs a host, default 1. Shapes that fix it (rail-optimised, explicit nodes) refuse it
-	GPUs *int `yaml:"gpus"` // emulated GPUs a host, default one a NIC
+	Kind Kind `yaml:"kind"`         // default: the backend chooses
+	NICs int  `yaml:"nics,nonzero"` // NICs a host, default 1. Shapes that fix it (rail-optimised, explicit nodes) refuse it
+	GPUs *int `yaml:"gpus"`         // emulated GPUs a host, default one a NIC
 }
 
 // SwitchSettings are what all switches have.

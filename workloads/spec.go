@@ -117,11 +117,11 @@ type Spec struct {
 
 	// Size is the message size; of a collective, the buffer of one rank. Default 64KiB
 	// (bandwidth), 8 (atomics: always), 1MiB (collectives), the MTU at most (ud).
-	Size topo.Bytes `yaml:"size"`
+	Size topo.Bytes `yaml:"size,nonzero"`
 	// Slice is the message a collective's chunk is cut into (default 64KiB).
-	Slice topo.Bytes `yaml:"slice"`
-	QPs   int        `yaml:"qps"`   // queue pairs a pair of NICs (default 1)
-	Depth int        `yaml:"depth"` // messages outstanding a QP (default: 512KiB worth, 2 to 16)
+	Slice topo.Bytes `yaml:"slice,nonzero"`
+	QPs   int        `yaml:"qps,nonzero"`   // queue pairs a pair of NICs (default 1)
+	Depth int        `yaml:"depth,nonzero"` // messages outstanding a QP (default: 512KiB worth, 2 to 16)
 
 	Bytes    topo.Bytes    `yaml:"bytes"`    // a QP, rounded up to whole messages
 	Messages int           `yaml:"messages"` // a QP; of a collective, its iterations
@@ -150,14 +150,14 @@ type Spec struct {
 
 // QPSpec are the queue pair attributes a workload may choose. A nil pointer is the default.
 type QPSpec struct {
-	Timeout      *int `yaml:"timeout"`       // 0…31: local ACK timeout 4.096 µs × 2^n, 0 = none; default 9 (2.1 ms)
-	RetryCnt     *int `yaml:"retry_cnt"`     // 0…7; default 6 (7 means for ever on some devices)
-	RNRRetry     *int `yaml:"rnr_retry"`     // 0…7, 7 = for ever; default 7
-	MinRNRTimer  *int `yaml:"min_rnr_timer"` // 0…31, index into the specification's table; default 12 (0.64 ms)
-	MTU          int  `yaml:"mtu"`           // 256 … 4096; default what both ports have
-	MaxRDAtomic  int  `yaml:"max_rd_atomic"` // READs and atomics outstanding; default 16, or what the device has
-	TrafficClass *int `yaml:"traffic_class"` // 0…255: 106 = DSCP 26 + ECT(0), the default
-	FlowLabel    int  `yaml:"flow_label"`    // 20 bits; QP i of a workload gets FlowLabel + i
+	Timeout      *int `yaml:"timeout"`               // 0…31: local ACK timeout 4.096 µs × 2^n, 0 = none; default 9 (2.1 ms)
+	RetryCnt     *int `yaml:"retry_cnt"`             // 0…7; default 6 (7 means for ever on some devices)
+	RNRRetry     *int `yaml:"rnr_retry"`             // 0…7, 7 = for ever; default 7
+	MinRNRTimer  *int `yaml:"min_rnr_timer"`         // 0…31, index into the specification's table; default 12 (0.64 ms)
+	MTU          int  `yaml:"mtu,nonzero"`           // 256 … 4096; default what both ports have
+	MaxRDAtomic  int  `yaml:"max_rd_atomic,nonzero"` // READs and atomics outstanding; default 16, or what the device has
+	TrafficClass *int `yaml:"traffic_class"`         // 0…255: 106 = DSCP 26 + ECT(0), the default
+	FlowLabel    int  `yaml:"flow_label"`            // 20 bits; QP i of a workload gets FlowLabel + i
 }
 
 // Verified says whether the workload checks payloads.

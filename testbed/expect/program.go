@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,10 +78,7 @@ func (e *Env) suggestFor(message string) string {
 	}
 	if m := undeclared.FindStringSubmatch(message); m != nil {
 		names := []string{"workloads", "faults", "rate", "bytesize", "share", "duration"}
-		for n := range metricFunctions {
-			names = append(names, n)
-		}
-		return strict.Nearest(m[1], names)
+		return strict.Nearest(m[1], append(names, slices.Sorted(maps.Keys(metricFunctions))...))
 	}
 	return ""
 }

@@ -50,13 +50,13 @@ func Count(n int64) string {
 	return s
 }
 
-// Span writes a duration with three significant digits: "12.3 µs".
+// Span writes a duration with three significant digits, or whole seconds: "12.3 µs", "1500 s".
 func Span(d time.Duration) string {
 	switch v := float64(d); {
 	case d == 0:
 		return "–"
-	case d >= 1e9:
-		return fmt.Sprintf("%.3g s", v/1e9)
+	case math.Abs(v) >= 999.5e6:
+		return fmt.Sprintf("%.*f s", max(0, 2-int(math.Log10(math.Abs(v)/1e9*1.0005))), v/1e9)
 	default:
 		return scale(v, 1000, []string{"ns", "µs", "ms"})
 	}

@@ -97,6 +97,7 @@ func TestNumbersReadWell(t *testing.T) {
 	for got, want := range map[string]string{
 		Rate(0): "0 bps", Rate(98_700_000_000): "98.7 Gbps", Rate(999_999): "1.00 Mbps", Bytes(65536): "64.0 KiB", Bytes(512): "512 B",
 		Count(-1234567): "-1,234,567", Count(12): "12", Span(12300): "12.3 µs", Span(21300 * time.Millisecond): "21.3 s", Span(0): "–",
+		Span(1500 * time.Second): "1500 s", Span(999_700 * time.Microsecond): "1.00 s", Span(-2 * time.Second): "-2.00 s", Span(100 * time.Second): "100 s",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

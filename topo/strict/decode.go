@@ -13,7 +13,8 @@ import (
 //
 // Fields are named by `yaml:"name"` (without a tag: the lower-cased field name); `yaml:"-"`
 // skips a field, `yaml:",inline"` takes a struct's keys as the outer's own, and
-// `yaml:"name,required"` makes an absent key a problem. Keys that the file leaves out leave
+// `yaml:"name,required"` makes an absent key a problem, and `yaml:"name,nonzero"` a zero that is
+// written out where the zero value means a default. Keys that the file leaves out leave
 // their fields as they were: defaults are what the caller put there.
 //
 // A scalar goes into an encoding.TextUnmarshaler by its text. A type that is both that and a
@@ -243,7 +244,11 @@ func (d *decoder) structure(n ast.Node, m []*ast.MappingValueNode, v reflect.Val
 		given[key] = true
 		for _, f := range fields {
 			if f.name == key {
+				before := len(d.problems)
 				d.value(kv.Value, f.value, Join(path, key))
+				if f.nonzero && f.value.IsZero() && len(d.problems) == before {
+					d.complain(kv.Value, Join(path, key), "%smust be above 0 (leave the key out for the default)", prefixed(Join(path, key)))
+				}
 				return
 			}
 		}
@@ -296,6 +301,7 @@ type field struct {
 	name     string
 	value    reflect.Value
 	required bool
+	nonzero  bool
 }
 
 func fieldsOf(v reflect.Value) []field {
@@ -311,9 +317,9 @@ func fieldsOf(v reflect.Value) []field {
 			out = append(out, fieldsOf(fv)...)
 		case !sf.IsExported():
 		case name == "":
-			out = append(out, field{strings.ToLower(sf.Name), fv, opts == "required"})
+			out = append(out, field{strings.ToLower(sf.Name), fv, opts == "required", opts == "nonzero"})
 		default:
-			out = append(out, field{name, fv, opts == "required"})
+			out = append(out, field{name, fv, opts == "required", opts == "nonzero"})
 		}
 	}
 	return out

@@ -91,7 +91,12 @@ func setScalar(s ast.ScalarNode, v reflect.Value) error {
 	return nil
 }
 
-// ParseDuration reads "2us", "1.5ms", "1h2m"; 0 needs no unit. Negative ones are refused.
+// MaxDuration is the longest time that a scenario may name: sums of many still fit a
+// time.Duration, so that schedules need not look for overflow.
+const MaxDuration = 1000 * time.Hour
+
+// ParseDuration reads "2us", "1.5ms", "1h2m"; 0 needs no unit. Negative ones are refused, and
+// those above MaxDuration.
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	switch {
@@ -103,6 +108,8 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration%s (units: ns us ms s m h, such as \"2us\")", s, hint)
 	case d < 0:
 		return 0, errors.New("a duration can't be negative")
+	case d > MaxDuration:
+		return 0, fmt.Errorf("%s is longer than anything here may last (%v)", s, MaxDuration)
 	}
 	return d, nil
 }
