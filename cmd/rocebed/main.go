@@ -25,6 +25,7 @@ const (
 var commands = []func() *cobra.Command{
 	newRunCommand,
 	newValidateCommand,
+	newDoctorCommand,
 	newImageCommand,
 	newShellCommand,
 	newGraphCommand,

@@ -12,28 +12,6 @@ import (
 	"github.com/rocebed/rocebed/workloads/verbs/ibv"
 )
 
-// Level says what needs a feature.
-type Level string
-
-// The levels.
-const (
-	Needed Level = "needed" // the kernel backend can't do without
-	Useful Level = "useful" // something is worse or refused without
-)
-
-// Feature is something that this machine can or can't do, found out by doing it.
-type Feature struct {
-	Name    string `json:"name"`
-	Level   Level  `json:"level"`
-	Present bool   `json:"present"`
-	// Why is what the kernel said where the feature is missing.
-	Why string `json:"why,omitempty"`
-	// For is what rocebed does with it, Cost what its absence costs, Get how to get it.
-	For  string `json:"for"`
-	Cost string `json:"cost"`
-	Get  string `json:"get"`
-}
-
 // trial is a feature and how it is tried. try runs in a scratch namespace that has a pair of
 // veth interfaces, up and with addresses.
 type trial struct {
@@ -77,7 +55,7 @@ func trials() []trial {
 		needs("rdma-netlink", "RDMA devices, their counters and QPs", module("ib_core"), tryNLDev),
 		needs("rxe", "RoCEv2 NICs inside network namespaces (Linux 7.1)", module("rdma_rxe"), tryRxe),
 		needs("uverbs", "verbs from user space", module("ib_uverbs"), tryUverbs),
-		needs("libibverbs", "verbs in this binary", getRebuild, tryLibibverbs),
+		{Feature{Name: Libibverbs, Level: Needed, For: "verbs in this binary", Cost: "no kernel backend at all: the guest runs this binary too", Get: getRebuild}, tryLibibverbs},
 		wants("rdma-exclusive", "RDMA devices in one namespace each, for more than 8 hosts", "fabrics of more than 8 hosts use the shared mode, which costs memory and time for every device in every namespace", "no other network namespaces when a testbed comes up", tryMode),
 		wants("plug", "pause: XOFF and XON of a priority", "no PFC on the kernel backend", module("sch_plug"), tryQdisc("plug")),
 		wants("drr", "a leaf per ingress port", "no per-ingress queues", module("sch_drr"), tryQdisc("drr")),
