@@ -54,21 +54,32 @@ var _ = Describe("the verbs on rxe", Ordered, ContinueOnFailure, func() {
 	It("shows every departure that rxe is known for", func() { suite.CheckDepartures(GinkgoT()) })
 })
 
-// build brings the fabric up at wall time; the links are faster than any machine's guest.
+// build brings the fabric up for the suite's time.
 func build(ctx context.Context) *kernel.Fabric {
 	GinkgoHelper()
-	delay := time.Duration(0)
-	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps, Delay: &delay}}
-	top, err := spec.Build()
-	Expect(err).NotTo(HaveOccurred())
-	plan, err := top.Plan(spec.PlanOptions())
-	Expect(err).NotTo(HaveOccurred())
-	bed, err := linux.Acquire(ctx, "conformance")
-	Expect(err).NotTo(HaveOccurred())
-	f, err := kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 1})
+	f, err := newFabric(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(f.Close, NodeTimeout(time.Minute))
 	return f
+}
+
+// newFabric brings the fabric up at wall time; its links are faster than any machine's guest.
+func newFabric(ctx context.Context) (*kernel.Fabric, error) {
+	delay := time.Duration(0)
+	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps, Delay: &delay}}
+	top, err := spec.Build()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := top.Plan(spec.PlanOptions())
+	if err != nil {
+		return nil, err
+	}
+	bed, err := linux.Acquire(ctx, "conformance")
+	if err != nil {
+		return nil, err
+	}
+	return kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 1})
 }
 
 // rxe is the provider under proof, on a fabric's first two hosts.

@@ -43,7 +43,12 @@ func lose(f *kernel.Fabric, fraction float64) (heal func() error, err error) {
 
 func wait(what string, start func(done func(error))) error {
 	result := make(chan error, 1)
-	start(func(err error) { result <- err })
+	start(func(err error) {
+		select {
+		case result <- err:
+		default: // only the first word counts
+		}
+	})
 	select {
 	case err := <-result:
 		return err

@@ -3,16 +3,26 @@
 package ibv
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// poller waits for events of all open devices in one goroutine and one thread.
+// poller waits for events of all open devices in one goroutine. Its epoll descriptor is itself
+// waited for by Go's own poller: no thread blocks, and the thread that Go's poller wakes goes
+// on with the loop's goroutine. A thread of its own would hand each event over to another one,
+// which takes milliseconds when Go's monitor has to take its processor back.
 type poller struct {
-	epoll, stop int
-	ended       chan struct{}
+	epoll *os.File
+	conn  syscall.RawConn
+	ended chan struct{}
+
+	closing atomic.Bool // the descriptor is being closed, which ends the goroutine
 
 	mu      sync.Mutex
 	sources map[int32]func() // what to do when a descriptor is readable; runs under mu
@@ -62,27 +72,29 @@ func release() {
 }
 
 func newPoller() (*poller, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create epoll descriptor: %w", err)
 	}
-	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		unix.Close(epoll)
-		return nil, fmt.Errorf("create event descriptor: %w", err)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("make epoll descriptor non-blocking: %w", err)
 	}
-	p := &poller{epoll: epoll, stop: stop, ended: make(chan struct{}), sources: map[int32]func(){}}
-	if err := p.ctl(unix.EPOLL_CTL_ADD, int32(stop)); err != nil {
-		unix.Close(stop)
-		unix.Close(epoll)
-		return nil, err
+	p := &poller{epoll: os.NewFile(uintptr(fd), "epoll of RDMA events"), ended: make(chan struct{}), sources: map[int32]func(){}}
+	if p.conn, err = p.epoll.SyscallConn(); err != nil {
+		p.epoll.Close()
+		return nil, fmt.Errorf("wait for epoll descriptor: %w", err)
 	}
 	go p.run()
 	return p, nil
 }
 
 func (p *poller) ctl(op int, fd int32) error {
-	if err := unix.EpollCtl(p.epoll, op, int(fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: fd}); err != nil {
+	var err error
+	cerr := p.conn.Control(func(epoll uintptr) {
+		err = unix.EpollCtl(int(epoll), op, int(fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: fd})
+	})
+	if err = cmp.Or(cerr, err); err != nil {
 		return fmt.Errorf("watch descriptor %d: %w", fd, err)
 	}
 	return nil
@@ -113,30 +125,36 @@ func (p *poller) remove(sources map[int32]func()) {
 }
 
 func (p *poller) close() {
-	one := [8]byte{1}
-	_, _ = unix.Write(p.stop, one[:])
+	p.closing.Store(true)
+	p.epoll.Close()
 	<-p.ended
-	unix.Close(p.stop)
-	unix.Close(p.epoll)
 }
 
 func (p *poller) run() {
 	defer close(p.ended)
 	var events [64]unix.EpollEvent
-	for {
-		n, err := unix.EpollWait(p.epoll, events[:], -1)
-		if err != nil && err != unix.EINTR {
-			panic(fmt.Sprintf("ibv: wait for events: %v", err)) // the descriptor is ours: a bug
-		}
-		for _, e := range events[:max(n, 0)] {
-			if e.Fd == int32(p.stop) {
-				return
+	err := p.conn.Read(func(epoll uintptr) (stop bool) {
+		for {
+			n, err := unix.EpollWait(int(epoll), events[:], 0)
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil {
+				panic(fmt.Sprintf("ibv: wait for events: %v", err)) // the descriptor is ours: a bug
+			}
+			if n == 0 {
+				return false // wait for the descriptor to become readable, and come back
 			}
 			p.mu.Lock()
-			if ready := p.sources[e.Fd]; ready != nil {
-				ready()
+			for _, e := range events[:n] {
+				if ready := p.sources[e.Fd]; ready != nil {
+					ready()
+				}
 			}
 			p.mu.Unlock()
 		}
+	})
+	if !p.closing.Load() {
+		panic(fmt.Sprintf("ibv: wait for events: %v", err))
 	}
 }

@@ -1,0 +1,203 @@
+//go:build linux
+
+package conformance_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/kernel"
+	"github.com/rocebed/rocebed/workloads/verbs"
+	"github.com/rocebed/rocebed/workloads/verbs/ibv"
+)
+
+// end is one side of a benchmark: a QP with a CQ and a region.
+type end struct {
+	dev  verbs.Device
+	loop loop.Loop
+	gid  verbs.GID
+	sgid int
+	mr   verbs.MR
+	cq   verbs.CQ
+	qp   verbs.QP
+
+	onWC func(verbs.WC) // on the loop
+}
+
+// call runs an asynchronous call on a loop and waits for its result.
+func call[V any](b *testing.B, l loop.Loop, start func(done func(V, error))) V {
+	b.Helper()
+	var v V
+	err := wait("call", func(done func(error)) {
+		l.Post(func() { start(func(got V, err error) { v = got; done(err) }) })
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return v
+}
+
+func callErr(b *testing.B, l loop.Loop, start func(done func(error))) {
+	b.Helper()
+	call(b, l, func(done func(struct{}, error)) { start(func(err error) { done(struct{}{}, err) }) })
+}
+
+func newEnd(b *testing.B, f *kernel.Fabric, host, size int) *end {
+	b.Helper()
+	h := f.Hosts()[host]
+	nic := h.NICs()[0]
+	d, err := ibv.Open(h.Loop(), f.DeviceName(nic.Port), ibv.Options{Dilation: f.Dilation()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := &end{dev: d, loop: h.Loop(), gid: nic.GID, sgid: nic.GIDIndex}
+	b.Cleanup(func() { callErr(b, e.loop, d.Close) })
+	pd := call(b, e.loop, d.AllocPD)
+	mem := call(b, e.loop, func(done func(verbs.Memory, error)) { done(d.AllocMemory(size, verbs.HostMemory)) })
+	e.mr = call(b, e.loop, func(done func(verbs.MR, error)) {
+		pd.RegMR(mem, 0, size, verbs.LocalWrite|verbs.RemoteWrite, done)
+	})
+	e.cq = call(b, e.loop, func(done func(verbs.CQ, error)) { d.CreateCQ(512, e.poll, done) })
+	callErr(b, e.loop, func(done func(error)) { done(e.cq.ReqNotify(false)) })
+	e.qp = call(b, e.loop, func(done func(verbs.QP, error)) {
+		pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 128, MaxRecvWR: 128, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: 64}, done)
+	})
+	return e
+}
+
+func (e *end) poll(cq verbs.CQ) {
+	var wcs [32]verbs.WC
+	for again := true; again; again = false {
+		for n := cq.Poll(wcs[:]); n > 0; n = cq.Poll(wcs[:]) {
+			for _, wc := range wcs[:n] {
+				e.onWC(wc)
+			}
+		}
+		if cq.ReqNotify(false) != nil {
+			return
+		}
+		for n := cq.Poll(wcs[:]); n > 0; n = cq.Poll(wcs[:]) {
+			for _, wc := range wcs[:n] {
+				e.onWC(wc)
+			}
+		}
+	}
+}
+
+// join connects the two QPs.
+func join(b *testing.B, x, y *end) {
+	b.Helper()
+	for _, p := range [][2]*end{{x, y}, {y, x}} {
+		e, peer := p[0], p[1]
+		for _, s := range []struct {
+			a verbs.QPAttr
+			m verbs.QPAttrMask
+		}{
+			{verbs.QPAttr{State: verbs.Init, Access: verbs.RemoteWrite}, verbs.MaskState | verbs.MaskAccess},
+			{verbs.QPAttr{State: verbs.RTR, PathMTU: 4096, DestQPN: peer.qp.Num(), MaxDestRDAtomic: 1, MinRNRTimer: 12, AH: verbs.AHAttr{DGID: peer.gid, SGIDIndex: e.sgid}},
+				verbs.MaskState | verbs.MaskPathMTU | verbs.MaskDestQPN | verbs.MaskRQPSN | verbs.MaskMaxDestRDAtomic | verbs.MaskMinRNRTimer | verbs.MaskAH},
+			{verbs.QPAttr{State: verbs.RTS, Timeout: 20, RetryCnt: 6, RNRRetry: 7, MaxRDAtomic: 1},
+				verbs.MaskState | verbs.MaskSQPSN | verbs.MaskTimeout | verbs.MaskRetryCnt | verbs.MaskRNRRetry | verbs.MaskMaxRDAtomic},
+		} {
+			callErr(b, e.loop, func(done func(error)) { e.qp.Modify(s.a, s.m, done) })
+		}
+	}
+}
+
+// signalEvery is how many requests share a completion in a stream.
+const signalEvery = 16
+
+// stream posts count requests, at most depth outstanding, and says how long they took.
+func (e *end) stream(b *testing.B, wr verbs.SendWR, count, depth int) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	err := wait("stream", func(done func(error)) {
+		posted, completed := 0, 0
+		var batch []verbs.SendWR
+		var pump func()
+		pump = func() {
+			batch = batch[:0]
+			for posted < count && posted-completed < depth {
+				posted++
+				wr.ID, wr.Flags = uint64(posted), 0
+				if posted%signalEvery == 0 || posted == count {
+					wr.Flags = verbs.Signaled
+				}
+				batch = append(batch, wr)
+			}
+			if err := e.qp.PostSend(batch...); err != nil {
+				done(err)
+			}
+		}
+		e.onWC = func(wc verbs.WC) {
+			if wc.Status != verbs.Success {
+				done(fmt.Errorf("request %d: %v", wc.ID, wc.Status))
+				return
+			}
+			if completed = int(wc.ID); completed == count {
+				done(nil)
+				return
+			}
+			pump()
+		}
+		e.loop.Post(pump)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// pingPong sends eight bytes to and fro, inline.
+func pingPong(b *testing.B, x, y *end, rounds int) time.Duration {
+	b.Helper()
+	recv := verbs.RecvWR{ID: 1}
+	send := func(e *end) []verbs.SendWR {
+		return []verbs.SendWR{{ID: 2, Op: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, SGL: []verbs.SGE{{Addr: e.mr.Addr(), Length: 8}}}}
+	}
+	sx, sy := send(x), send(y)
+	recvSGL := func(e *end) verbs.RecvWR {
+		r := recv
+		r.SGL = []verbs.SGE{{Addr: e.mr.Addr() + 64, Length: 8, LKey: e.mr.LKey()}}
+		return r
+	}
+	rx, ry := []verbs.RecvWR{recvSGL(x)}, []verbs.RecvWR{recvSGL(y)}
+	callErr(b, y.loop, func(done func(error)) { done(y.qp.PostRecv(ry...)) })
+	callErr(b, x.loop, func(done func(error)) { done(x.qp.PostRecv(rx...)) })
+	begun := time.Now()
+	err := wait("ping-pong", func(done func(error)) {
+		answer := func(e *end, r []verbs.RecvWR, s []verbs.SendWR, more func() bool) func(verbs.WC) {
+			return func(wc verbs.WC) {
+				switch {
+				case wc.Status != verbs.Success:
+					done(fmt.Errorf("%v", wc.Status))
+				case wc.Op == verbs.WCRecv && more():
+					if err := e.qp.PostRecv(r...); err != nil {
+						done(err)
+					} else if err := e.qp.PostSend(s...); err != nil {
+						done(err)
+					}
+				}
+			}
+		}
+		n := 0
+		x.onWC = answer(x, rx, sx, func() bool {
+			if n++; n == rounds {
+				done(nil)
+			}
+			return n < rounds
+		})
+		y.onWC = answer(y, ry, sy, func() bool { return true })
+		x.loop.Post(func() {
+			if err := x.qp.PostSend(sx...); err != nil {
+				done(err)
+			}
+		})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begun)
+}
