@@ -24,8 +24,12 @@ func (s Schedule) Windows(until time.Duration) []Window {
 		return cut(nil, s.At, s.For, until)
 	}
 	var out []Window
-	for i, at := 0, s.At; at < until && (s.Count == 0 || i < s.Count); i, at = i+1, at+s.Every {
+	for i, at := 0, s.At; at < until && (s.Count == 0 || i < s.Count); i++ {
 		out = cut(out, at, s.For, until)
+		if s.Every >= until-at { // and at + Every may be more than a Duration holds
+			break
+		}
+		at += s.Every
 	}
 	return out
 }
@@ -55,6 +59,9 @@ func (s *Spec) Downs(w Window) []Window {
 	var out []Window
 	for at := w.Start; at < w.End; at += s.Period {
 		out = cut(out, at, s.Down, w.End)
+		if s.Period >= w.End-at {
+			break
+		}
 	}
 	return out
 }

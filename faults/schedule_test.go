@@ -32,10 +32,11 @@ func TestWindowsOfASchedule(t *testing.T) {
 func TestAMomentIsInAWindowExactlyWhenTheScheduleHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		until := time.Duration(1 + rng.IntN(50))
-		s := Schedule{At: time.Duration(rng.IntN(20)), For: time.Duration(rng.IntN(10))}
+		const us = time.Microsecond
+		until := us * time.Duration(1+rng.IntN(50))
+		s := Schedule{At: us * time.Duration(rng.IntN(20)), For: us * time.Duration(rng.IntN(10))}
 		if s.For > 0 && rng.IntN(2) == 0 {
-			s.Every = s.For + 1 + time.Duration(rng.IntN(10))
+			s.Every = s.For + us*time.Duration(1+rng.IntN(10))
 			s.Count = rng.IntN(4)
 		}
 		if err := s.validate(); err != nil {
@@ -47,7 +48,7 @@ func TestAMomentIsInAWindowExactlyWhenTheScheduleHolds(t *testing.T) {
 				t.Fatalf("%+v until %d: windows %v touch", s, until, windows)
 			}
 		}
-		for now := time.Duration(0); now < until+5; now++ {
+		for now := time.Duration(0); now < until+5*us; now += us / 2 {
 			in := false
 			for _, w := range windows {
 				in = in || now >= w.Start && now < w.End

@@ -126,7 +126,9 @@ func (v *validator) kind() {
 		v.bothWays()
 	case LinkFlap:
 		v.bothWays()
-		v.positive("period", s.Period)
+		if v.positive("period", s.Period) && s.Period < shortest {
+			v.wrong("period", "must be at least %v: no link flaps faster", shortest)
+		}
 		if v.positive("down", s.Down); s.Period > 0 && s.Down >= s.Period {
 			v.wrong("down", "must be shorter than the period (%v)", s.Period)
 		}
@@ -176,10 +178,15 @@ func (v *validator) share(key string, f topo.Fraction) {
 	}
 }
 
-func (v *validator) positive(key string, d time.Duration) {
+// shortest is the least period with which a fault may come back, fabric time.
+const shortest = time.Microsecond
+
+// positive refuses times that are not above 0, and says whether this one is.
+func (v *validator) positive(key string, d time.Duration) bool {
 	if d <= 0 {
 		v.wrong(key, "a %s fault needs a time above 0, such as 10us", v.spec.Kind)
 	}
+	return d > 0
 }
 
 func (v *validator) bothWays() {
@@ -200,6 +207,8 @@ func (s Schedule) validate() error {
 	switch {
 	case s.Every < 0:
 		wrong("every", "must not be negative")
+	case s.Every > 0 && s.Every < shortest:
+		wrong("every", "must be at least %v: no fault comes and goes faster", shortest)
 	case s.Every > 0 && s.For == 0:
 		wrong("for", "a fault that comes back needs to say how long it stays")
 	case s.Every > 0 && s.For >= s.Every:

@@ -134,6 +134,8 @@ func TestProblemsNameTheirKey(t *testing.T) {
 		"{name: x, kind: down, at: [a], schedule: {for: 1us, every: 2us, count: -3}}":   "schedule.count",
 		"{name: x, kind: down, at: ['']}":                                               "at",
 		"{name: x, kind: loss, at: [a], gilbert_elliott: {p: 1%, loss_bad: 1%}}":        "gilbert_elliott.r",
+		"{name: x, kind: down, at: [a], schedule: {for: 1ns, every: 2ns}}":              "schedule.every",
+		"{name: x, kind: flap, at: [a], period: 2ns, down: 1ns}":                        "period",
 	} {
 		s := decode(t, text)
 		if paths := problemPaths(s.Validate()); !slices.Equal(paths, []string{want}) {

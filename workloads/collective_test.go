@@ -11,7 +11,7 @@ func TestAllReduceLeavesEveryRankWithTheSum(t *testing.T) {
 		name, spec        string
 		hosts, nics, gpus int
 	}{
-		{"eight ranks", "{name: w, kind: all-reduce, size: 1MiB, messages: 3}", 8, 1, 1},
+		{"eight ranks", "{name: w, kind: all-reduce, size: 256KiB, messages: 3}", 8, 1, 1},
 		{"float32", "{name: w, kind: all-reduce, data_type: float32, size: 100KB, slice: 4KiB, messages: 3}", 5, 1, 1},
 		{"two ranks", "{name: w, kind: all-reduce, size: 64KiB, messages: 5}", 2, 1, 1},
 		{"fewer elements than a slice", "{name: w, kind: all-reduce, size: 52B, messages: 20}", 4, 1, 1},
@@ -34,8 +34,8 @@ func TestAllReduceLeavesEveryRankWithTheSum(t *testing.T) {
 
 // Each rank sends 2(n−1)/n of the buffer, as the algorithm's name for being optimal says.
 func TestAllReduceSendsNoMoreThanItMust(t *testing.T) {
-	res := newBench(t, 8, 1, 1).pass("[{name: w, kind: all-reduce, size: 1MiB, messages: 2}]")
-	if want := uint64(2 * 8 * (1 << 20) * 2 * 7 / 8); res.Bytes != want || len(res.Flows) != 8 {
+	res := newBench(t, 8, 1, 1).pass("[{name: w, kind: all-reduce, size: 256KiB, messages: 2}]")
+	if want := uint64(2 * 8 * (256 << 10) * 2 * 7 / 8); res.Bytes != want || len(res.Flows) != 8 {
 		t.Errorf("%d bytes by %d flows, want %d by 8", res.Bytes, len(res.Flows), want)
 	}
 }

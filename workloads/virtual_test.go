@@ -15,7 +15,7 @@ const mixed = `
 - {name: sum, kind: all-reduce, size: 20KB, slice: 512B, messages: 3, start: 30us}
 - {name: swap, kind: all-to-all, size: 16KiB, messages: 2, after: sum}
 - {name: loose, kind: send, transport: ud, from: [h1], to: [h2], size: 900B, messages: 200, start: 10us}
-- {name: timed, kind: read, from: [h3], to: [h1], size: 5000B, duration: 3ms, start: 5us}`
+- {name: timed, kind: read, from: [h3], to: [h1], size: 5000B, duration: 300us, start: 5us}`
 
 // inVirtualTime runs workloads on virtual loops and returns all that can be seen of them.
 func inVirtualTime(t *testing.T, seed uint64, text string) string {
@@ -59,12 +59,12 @@ func TestASeedDeterminesResultsAndEvents(t *testing.T) {
 
 func TestADurationEndsAWorkloadAndItsDataIsStillChecked(t *testing.T) {
 	for _, s := range []string{"kind: write", "kind: read", "kind: send", "kind: write, signaling: selective, depth: 16", "kind: send, transport: uc"} {
-		res := runVirtually(t, 2, "[{name: w, "+s+", from: [h1], to: [h2], size: 1KiB, duration: 3ms}]").Results[0]
+		res := runVirtually(t, 2, "[{name: w, "+s+", from: [h1], to: [h2], size: 1KiB, duration: 500us}]").Results[0]
 		if !res.Passed || res.Bytes == 0 || res.VerifiedBytes != res.Bytes {
 			t.Errorf("%s: passed %v (%s), %d of %d bytes verified", s, res.Passed, res.Failure, res.VerifiedBytes, res.Bytes)
 		}
-		if res.Duration < 3*time.Millisecond || res.Duration > 3100*time.Microsecond {
-			t.Errorf("%s: took %v, want 3 ms and what was outstanding", s, res.Duration)
+		if res.Duration < 500*time.Microsecond || res.Duration > 600*time.Microsecond {
+			t.Errorf("%s: took %v, want 500 µs and what was outstanding", s, res.Duration)
 		}
 	}
 }
