@@ -15,7 +15,8 @@ func TestTheDocumentationNamesEveryKeyKindAndStatus(t *testing.T) {
 	var words []string
 	for _, s := range []reflect.Type{reflect.TypeFor[Spec](), reflect.TypeFor[QPSpec]()} {
 		for f := range s.Fields() {
-			words = append(words, f.Tag.Get("yaml"))
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			words = append(words, key)
 		}
 	}
 	words = append(words, texts(kinds)...)
