@@ -22,10 +22,11 @@ type injector struct {
 	mu     sync.Mutex // held while a piece of work runs
 	closed bool
 	active []*applied
+	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
 	work   sync.WaitGroup
 }
 
-func newInjector(f *Fabric) *injector { return &injector{f: f} }
+func newInjector(f *Fabric) *injector { return &injector{f: f, cuts: map[int]string{}} }
 
 // effect is what a fault does at one place. Healing may be asked for again after an error, and
 // what a healed effect has hit can still be asked.

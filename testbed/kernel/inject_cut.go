@@ -72,14 +72,25 @@ func (e *cut) apply() error {
 	if err != nil {
 		return err
 	}
+	// A flapping link may be up at the moment, and is another fault's all the same.
+	if by, taken := e.f.inject.cuts[e.cable()]; taken {
+		return fmt.Errorf("%s: fault %s has the link down already", e.ref, by)
+	}
 	if !up {
 		return fmt.Errorf("%s: the link is down already", e.ref)
 	}
 	e.before, e.down = lost, true
+	e.f.inject.cuts[e.cable()] = e.name
 	if err := e.f.wiring.SetCable(e.ref, false); err != nil {
 		return errors.Join(err, e.heal())
 	}
 	return nil
+}
+
+// cable is the number of the link in the topology.
+func (e *cut) cable() int {
+	p, _ := e.f.Plan().Port(e.ref)
+	return p.Link
 }
 
 func (e *cut) verify() error { return e.f.awaitCarrier(e.ref, false) }
@@ -107,6 +118,7 @@ func (e *cut) heal() error {
 	if err := e.f.awaitCarrier(e.ref, true); err != nil {
 		return err
 	}
+	delete(e.f.inject.cuts, e.cable())
 	e.final, e.healed = n, true
 	return nil
 }

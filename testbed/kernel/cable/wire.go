@@ -4,6 +4,7 @@ package cable
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,9 @@ type Delay struct {
 // maxDelay is what netem and the watchdog's clock certainly hold.
 const maxDelay = time.Hour
 
+// maxJitter is where netem cuts jitter off without a word (31 bits of nanoseconds).
+const maxJitter = time.Duration(math.MaxInt32)
+
 // netem is the delay line that the declaration asks for. Delays add up; of jitters there can be
 // one, since the sum of two is no distribution that netem has.
 func (w Wire) netem() (tc.Netem, error) {
@@ -63,8 +67,11 @@ func (w Wire) netem() (tc.Netem, error) {
 	if q.Distribution == "uniform" {
 		q.Distribution = ""
 	}
-	if q.Delay < 0 || q.Delay > maxDelay || q.Jitter < 0 || q.Jitter > maxDelay {
-		return q, fmt.Errorf("delay %v with jitter %v (wall time) is not between 0 and %v", q.Delay, q.Jitter, maxDelay)
+	if q.Delay < 0 || q.Delay > maxDelay {
+		return q, fmt.Errorf("a delay of %v of wall time is not between 0 and %v", q.Delay, maxDelay)
+	}
+	if q.Jitter < 0 || q.Jitter > maxJitter {
+		return q, fmt.Errorf("a jitter of %v of wall time is not between 0 and %v, which is as far as netem goes", q.Jitter, maxJitter)
 	}
 	return q, nil
 }
