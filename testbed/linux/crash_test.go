@@ -382,3 +382,25 @@ func TestOwnedProcessesAndFilesGoWithTheTestbed(t *testing.T) {
 		t.Errorf("a process that only had an owned number is gone: %v", err)
 	}
 }
+
+func TestATestbedThatCouldNotBeClosedIsStillHeldAndClosesLater(t *testing.T) {
+	bed, w := wired(t, testName("again"), spineLeaf(t, 1, 1, 2))
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := bed.Close(ended); !errors.Is(err, context.Canceled) {
+		t.Fatalf("closing without time: %v", err)
+	}
+	var held *HeldError
+	if _, err := Acquire(context.Background(), bed.Name()); !errors.As(err, &held) {
+		t.Errorf("afterwards the testbed could be acquired: %v", err)
+	}
+	if err := w.Node("leaf1").Do(func() error { return nil }); err != nil {
+		t.Errorf("afterwards a namespace could not be entered: %v", err)
+	}
+	for range 2 {
+		if err := bed.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectNothingOf(t, bed.Name())
+}

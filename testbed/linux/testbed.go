@@ -25,7 +25,10 @@ type Testbed struct {
 
 	mu         sync.Mutex
 	namespaces map[string]*Namespace // by node
-	closed     bool
+	closed     bool // no more is made
+
+	closing sync.Mutex
+	gone    bool // nothing is held any more; guarded by closing
 }
 
 // Acquire takes the testbed of that name for this process, and removes what an earlier holder
@@ -92,35 +95,40 @@ func (t *Testbed) Disown(kind string, id ...string) error {
 func (t *Testbed) Owned() []Entry { return t.journal.list() }
 
 // Close takes away everything that the testbed owns, in the order of the kinds' removers, and
-// gives up the name. When something can't be removed the error says what; the journal stays, and
-// the next Acquire or Clean tries again. Closing twice is no error.
+// gives up the name. When something can't be removed the error says what, the testbed stays
+// held, and Close may be called again; when this process ends instead, the next Acquire or Clean
+// tries again. Closing a closed testbed is no error.
 func (t *Testbed) Close(ctx context.Context) error {
+	t.closing.Lock()
+	defer t.closing.Unlock()
 	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return nil
-	}
 	t.closed = true
 	t.mu.Unlock()
-
+	if t.gone {
+		return nil
+	}
 	err := sweep(ctx, t, t.journal.list(), true)
 	if err == nil {
 		err = t.forget()
 	}
-	t.letGo()
-	restoreNetnsDir()
 	if err != nil {
 		return fmt.Errorf("testbed %s: take down: %w", t.name, err)
 	}
+	t.gone = true
+	t.letGo()
+	restoreNetnsDir()
 	return nil
 }
 
 // Abandon lets go of the testbed and leaves everything where it is, as if the process had died.
 // It is for tests of what comes after.
 func (t *Testbed) Abandon() {
+	t.closing.Lock()
+	defer t.closing.Unlock()
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
+	t.gone = true
 	t.letGo()
 }
 
