@@ -57,11 +57,12 @@ var rooms = []room{
 	{"internal/lint", nil},
 	{"internal/testleak", nil},
 	{"internal/testneed", nil},
+	{"internal/bareloop", with("topo")},
 	{"internal/leftover", with("internal/testleak")},
 }
 
 // forTests is what any room's tests may import besides what the room may.
-var forTests = []string{"internal/testleak", "internal/testneed", "topo", "topo/strict", "testbed/metrics"}
+var forTests = []string{"internal/testleak", "internal/testneed", "internal/bareloop", "topo", "topo/strict", "testbed/metrics"}
 
 // with joins names and lists of names.
 func with(parts ...any) []string {

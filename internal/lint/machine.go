@@ -9,17 +9,17 @@ import (
 )
 
 // namespaceRoom is the only room that enters a network namespace, and namespaceFiles are the
-// files of it that do, and why. All but the benchmark and the
+// files of it that do, and why. All but the bare loop and the
 // process that never comes back run on the threads of thread.go.
 const namespaceRoom = "testbed/linux"
 
 var namespaceFiles = map[string]string{
-	"testbed/linux/thread.go":     "the threads that may leave their namespace, and how they come back",
-	"testbed/linux/namespace.go":  "Namespace.Do and the making of a namespace",
-	"testbed/linux/enter.go":      "a process that becomes a program in a namespace, for good",
-	"testbed/linux/scratch.go":    "a namespace for trying things, on a thread of thread.go",
-	"testbed/linux/remove.go":     "looks into a namespace that a dead process left before it removes it",
-	"testbed/linux/bench_test.go": "the bare loop that bring-up is measured against",
+	"testbed/linux/thread.go":       "the threads that may leave their namespace, and how they come back",
+	"testbed/linux/namespace.go":    "Namespace.Do and the making of a namespace",
+	"testbed/linux/enter.go":        "a process that becomes a program in a namespace, for good",
+	"testbed/linux/scratch.go":      "a namespace for trying things, on a thread of thread.go",
+	"testbed/linux/remove.go":       "looks into a namespace that a dead process left before it removes it",
+	"internal/bareloop/bareloop.go": "the bare loop that bring-up is measured against",
 }
 
 // checkNamespaces refuses every way into a network namespace but the one helper: a failed

@@ -5,14 +5,12 @@ package linux
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/rocebed/rocebed/internal/bareloop"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -37,21 +35,21 @@ func BenchmarkBringUp(b *testing.B) {
 func compare(b *testing.B, p *topo.Plan, opt WireOptions) {
 	var bare, up, down []time.Duration
 	for i := range b.N {
-		bare = append(bare, bareLoop(b, p))
+		bare = append(bare, bareloop.Run(b, p))
 		u, d := upAndDown(b, p, i, opt)
 		up, down = append(up, u), append(down, d)
 	}
-	m := median(bare)
+	m := bareloop.Median(bare)
 	b.ReportMetric(m.Seconds()*1e3, "bare-ms")
-	b.ReportMetric(median(up).Seconds()*1e3, "up-ms")
-	b.ReportMetric(median(down).Seconds()*1e3, "down-ms")
-	b.ReportMetric(median(up).Seconds()/m.Seconds(), "up/bare")
-	b.ReportMetric(median(down).Seconds()/m.Seconds(), "down/bare")
+	b.ReportMetric(bareloop.Median(up).Seconds()*1e3, "up-ms")
+	b.ReportMetric(bareloop.Median(down).Seconds()*1e3, "down-ms")
+	b.ReportMetric(bareloop.Median(up).Seconds()/m.Seconds(), "up/bare")
+	b.ReportMetric(bareloop.Median(down).Seconds()/m.Seconds(), "down/bare")
 	b.ReportMetric(0, "ns/op")
 }
 
 func upAndDown(b *testing.B, p *topo.Plan, round int, opt WireOptions) (up, down time.Duration) {
-	quiesce(b)
+	bareloop.Quiesce()
 	start := time.Now()
 	bed, err := Acquire(context.Background(), testName(fmt.Sprintf("bench%d", round)))
 	if err != nil {
@@ -117,68 +115,4 @@ func addQdiscs(w *Wiring) error {
 		}
 		return n.route.send(&b)
 	})
-}
-
-// bareLoop is what one writes first: named namespaces, then veths between them, one request at
-// a time. What it made is removed afterwards, uncounted.
-func bareLoop(b *testing.B, p *topo.Plan) time.Duration {
-	quiesce(b)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer home.Close()
-	name := func(node string) string { return testName("bare-" + node) }
-	spaces := map[string]netns.NsHandle{}
-	defer func() {
-		_ = netns.Set(home)
-		for node, h := range spaces {
-			h.Close()
-			_ = netns.DeleteNamed(name(node))
-		}
-		_ = unix.Unmount(netnsDir, 0)
-	}()
-
-	start := time.Now()
-	for _, n := range p.Topology.Nodes {
-		if spaces[n.Name], err = netns.NewNamed(name(n.Name)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := netns.Set(home); err != nil {
-		b.Fatal(err)
-	}
-	for _, l := range p.Topology.Links {
-		h, err := netlink.NewHandleAt(spaces[l.A.Node], unix.NETLINK_ROUTE)
-		if err != nil {
-			b.Fatal(err)
-		}
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = l.A.Port
-		err = h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: l.B.Port, PeerNamespace: netlink.NsFd(spaces[l.B.Node])})
-		h.Close()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	return time.Since(start)
-}
-
-// quiesce leaves the kernel time to take back the last round's namespaces, which it does in the
-// background on the processors that are measured.
-func quiesce(b *testing.B) {
-	b.Helper()
-	<-time.After(300 * time.Millisecond)
-}
-
-func median(ds []time.Duration) time.Duration {
-	s := append([]time.Duration(nil), ds...)
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
-	return s[len(s)/2]
 }

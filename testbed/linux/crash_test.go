@@ -11,9 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +33,8 @@ func TestMain(m *testing.M) {
 }
 
 // hold acquires a testbed and wires it, saying where it is on standard output. "cycle" closes it
-// and begins again, until killed; "stay" stays until asked to end and then closes it.
+// and begins again, until killed; "stay" stays until asked to end and then closes it; "stubborn"
+// holds nothing and doesn't end when asked.
 func hold(what string) {
 	verb, name, _ := strings.Cut(what, " ")
 	fail := func(err error) {
@@ -52,6 +51,13 @@ func hold(what string) {
 	stop := make(chan os.Signal, 1)
 	if verb == "stay" {
 		signal.Notify(stop, unix.SIGTERM) // before "up": whoever reads that may ask for the end at once
+	}
+	if verb == "stubborn" {
+		signal.Ignore(unix.SIGTERM)
+		fmt.Println("up")
+		for {
+			unix.Pause()
+		}
 	}
 	for {
 		bed, err := Acquire(context.Background(), name)
@@ -178,67 +184,6 @@ func TestNothingIsLeftAfterAKillAtAnyMoment(t *testing.T) {
 		t.Errorf("the testbed beside had %d traces, now %d", before, n)
 	}
 	checkReach(t, other)
-}
-
-func TestCleanSparesTheLivingUnlessToldOtherwise(t *testing.T) {
-	name := testName("live")
-	cmd, lines := startHolder(t, "stay", name)
-	expectLine(t, lines, "up")
-	before := traces(name)
-
-	_, err := Acquire(context.Background(), name)
-	var held *HeldError
-	if !errors.As(err, &held) || held.PID != cmd.Process.Pid {
-		t.Errorf("acquiring a held testbed: %v", err)
-	}
-	done, err := Clean(context.Background(), CleanOptions{Names: []string{name}})
-	if err != nil || len(done) != 1 || done[0].Living != cmd.Process.Pid {
-		t.Fatalf("clean did %v, error %v", done, err)
-	}
-	if now := traces(name); !slices.Equal(before, now) {
-		t.Fatalf("clean changed a living testbed from\n%q\nto\n%q", before, now)
-	}
-
-	done, err = Clean(context.Background(), CleanOptions{Names: []string{name}, All: true})
-	if err != nil || len(done) != 1 || !done[0].Ended {
-		t.Fatalf("clean of all did %v, error %v", done, err)
-	}
-	expectLine(t, lines, "down")
-	expectNothingOf(t, name)
-}
-
-func TestACleanThatIsCalledOffKillsNobody(t *testing.T) {
-	name := testName("calledoff")
-	dir := StateDir(name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	keeper := exec.Command("sh", "-c", `trap "" TERM; echo up; while :; do sleep 0.05; done`)
-	keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := keeper.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Kill(-keeper.Process.Pid, unix.SIGKILL); _ = keeper.Wait() }()
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	id := strings.Join(ProcessID(keeper.Process.Pid), " ")
-	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte(id+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := endHolder(ctx, name, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if pid, living := Living(name); !living || pid != keeper.Process.Pid {
-		t.Error("the keeper, which was taking its testbed down, was killed")
-	}
 }
 
 func TestTwoTestbedsSideBySideDontTouchEachOther(t *testing.T) {

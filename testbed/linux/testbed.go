@@ -25,7 +25,7 @@ type Testbed struct {
 
 	mu         sync.Mutex
 	namespaces map[string]*Namespace // by node
-	closed     bool // no more is made
+	closed     bool                  // no more is made
 
 	closing sync.Mutex
 	gone    bool // nothing is held any more; guarded by closing

@@ -37,7 +37,6 @@ type wire struct {
 	declared Wire
 	delayed  bool      // packets go through the delay line
 	stages   []*placed // in the order that packets meet them
-	last     link.Link // the forwarder's
 }
 
 // placed is a stage in its place.
@@ -75,15 +74,20 @@ func Lay(w *linux.Wiring, delay func(*topo.Link) time.Duration) (_ *Set, err err
 	if err := s.layDelays(); err != nil {
 		return nil, err
 	}
-	err = s.ns.Do(func() error {
-		for _, d := range s.wires {
-			if d.last, err = attach(d.in, s.forward.prog, link.Tail()); err != nil {
-				return fmt.Errorf("%s: lay cable: %w", d.from, err)
-			}
-		}
-		return nil
-	})
-	return s, err
+	return s, s.layForwarders()
+}
+
+// layForwarders puts the forwarding program on every end. It hangs where stages come before it.
+func (s *Set) layForwarders() error {
+	var places, hooks nl.Batch
+	for _, d := range s.wires {
+		tc.AppendHookPlace(&places, d.in, d.from.String())
+		tc.AppendHook(&hooks, d.in, s.forward.prog.FD(), d.from.String())
+	}
+	if err := s.conn.Send(&places); err != nil {
+		return err
+	}
+	return s.conn.Send(&hooks)
 }
 
 // layDelays gives every far end its delay line, used or not: adding one later would stop the
@@ -207,7 +211,7 @@ func (p *placed) remove() error {
 	return errors.Join(p.link.Close(), p.stage.Close())
 }
 
-// place attaches a new stage before those of a later order, and before the forwarder.
+// place attaches a new stage before those of a later order. The forwarder comes after them all.
 func (d *wire) place(i Impairment) error {
 	stage, err := NewStage(i.Stage, i.Seed, d.out)
 	if err != nil {
@@ -217,11 +221,11 @@ func (d *wire) place(i Impairment) error {
 	for at < len(d.stages) && d.stages[at].stage.model.order() <= i.Stage.order() {
 		at++
 	}
-	next := d.last
+	where := link.Tail()
 	if at < len(d.stages) {
-		next = d.stages[at].link
+		where = link.BeforeLink(d.stages[at].link)
 	}
-	l, err := attach(d.in, stage.prog, link.BeforeLink(next))
+	l, err := attach(d.in, stage.prog, where)
 	if err != nil {
 		return errors.Join(err, stage.Close())
 	}
@@ -251,7 +255,7 @@ func (s *Set) delay(d *wire, want Wire) error {
 	return s.forward.set(d.in, d.hop())
 }
 
-// Close takes programs off all cables. The delay lines go with their interfaces.
+// Close takes stages off all cables. Forwarders and delay lines go with their interfaces.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,10 +265,6 @@ func (s *Set) Close() error {
 			errs = append(errs, p.remove())
 		}
 		d.stages = nil
-		if d.last != nil {
-			errs = append(errs, d.last.Close())
-			d.last = nil
-		}
 	}
 	clear(s.wires)
 	if s.forward != nil {

@@ -5,7 +5,8 @@ package cable
 import (
 	"errors"
 
-	"github.com/cilium/ebpf/link"
+	"github.com/rocebed/rocebed/testbed/kernel/nl"
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
 )
 
 // Try finds out whether this kernel can do what cables need: it loads the forwarding program and
@@ -17,12 +18,22 @@ func Try(in, out int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	last, err := attach(in, f.prog, link.Tail())
+	conn, err := tc.Open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, last.Close()) }()
-	d := &wire{in: in, out: out, last: last}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	var b nl.Batch
+	tc.AppendHookPlace(&b, in, "try")
+	tc.AppendHook(&b, in, f.prog.FD(), "try")
+	if err := conn.Send(&b); err != nil {
+		return err
+	}
+	defer func() {
+		tc.AppendUnhook(&b, in, "try")
+		err = errors.Join(err, conn.Send(&b))
+	}()
+	d := &wire{in: in, out: out}
 	defer func() {
 		for _, p := range d.stages {
 			err = errors.Join(err, p.remove())

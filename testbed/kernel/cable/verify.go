@@ -36,16 +36,11 @@ func (s *Set) verify(d *wire) error {
 			return fmt.Errorf("%s is not on it", i.ID)
 		}
 	}
-	progs := make([]*ebpf.Program, 0, len(d.stages)+1)
 	for _, p := range d.stages {
-		progs = append(progs, p.stage.prog)
-	}
-	for _, p := range append(progs, s.forward.prog) {
-		info, err := p.Info()
+		id, err := idOf(p.stage.prog)
 		if err != nil {
-			return fmt.Errorf("read program: %w", err)
+			return err
 		}
-		id, _ := info.ID()
 		want = append(want, id)
 	}
 	var got []ebpf.ProgramID
@@ -64,6 +59,17 @@ func (s *Set) verify(d *wire) error {
 	}
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("the kernel runs programs %v, not %v", got, want)
+	}
+	forward, err := idOf(s.forward.prog)
+	if err != nil {
+		return err
+	}
+	hooks, err := s.conn.Hooks(d.in)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(hooks, []uint32{uint32(forward)}) {
+		return fmt.Errorf("the kernel forwards by programs %v, not %v", hooks, forward)
 	}
 
 	q, err := d.declared.netem()
@@ -85,6 +91,18 @@ func (s *Set) verify(d *wire) error {
 		return err
 	}
 	return tc.Verify(tree, []tc.Object{delayLine(q)})
+}
+
+func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := p.Info()
+	if err != nil {
+		return 0, fmt.Errorf("read program: %w", err)
+	}
+	id, ok := info.ID()
+	if !ok {
+		return 0, fmt.Errorf("the kernel gives program %v no id", p)
+	}
+	return id, nil
 }
 
 // Counts are the counters of an impairment's stage.

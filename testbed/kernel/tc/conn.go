@@ -35,7 +35,8 @@ func (c *Conn) Trees() (map[int][]Report, error) {
 	err := c.nl.Dump(unix.RTM_GETQDISC, body, "read qdiscs", func() { clear(trees) }, func(kind uint16, p []byte) {
 		ifindex, r, ok := parse(p, false)
 		// Handle 0 is the kernel's own (noqueue, pfifo_fast, an htb class's first leaf).
-		if ok && kind == unix.RTM_NEWQDISC && r.ID != 0 {
+		// A hook's place is no part of what a device sends by.
+		if ok && kind == unix.RTM_NEWQDISC && r.ID != 0 && r.Parent != clsact {
 			trees[ifindex] = append(trees[ifindex], r)
 		}
 	})
