@@ -150,6 +150,9 @@ func keyCounters(table *metrics.Table) []record.Counter {
 		}
 		c := record.Counter{Name: name}
 		for _, s := range all {
+			if !s.Complete() {
+				continue
+			}
 			d := s.Delta()
 			c.Total += d
 			if d > c.TopTotal {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -118,6 +119,13 @@ func (e *Env) metricFunction(name string, reduce func([]*metrics.Series) float64
 			return types.WrapErr(err)
 		case len(all) == 0:
 			return types.NewErr("no series of %s matches %v: this backend doesn't measure it, or no such node", metric, labels)
+		}
+		if name == "delta" || name == "after" {
+			for _, s := range all {
+				if !s.Complete() {
+					return types.NewErr("%s of %s was not read after the run, so it has no %s", metric, strings.Join(s.Labels, ":"), name)
+				}
+			}
 		}
 		if v := reduce(all); name == "mean" {
 			return types.Double(v)

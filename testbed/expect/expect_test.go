@@ -101,6 +101,20 @@ func TestAMetricThatNobodyMeasuredHasNoValue(t *testing.T) {
 	}
 }
 
+func TestACounterThatWasNotReadAfterTheRunHasNoGrowth(t *testing.T) {
+	v := testValues()
+	v.Metrics.Add(metrics.Reading{Phase: metrics.Before, Samples: []metrics.Sample{{Name: "send_err", Labels: []string{"h1", "eth0"}, Value: 3}}})
+	for _, expr := range []string{`delta("send_err") <= 0`, `after("send_err") == 0`} {
+		p, problems := testEnv(t).Compile(expr)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		if v := p.Eval(v); v.Passed || !strings.Contains(v.Err, "send_err of h1:eth0 was not read after the run") {
+			t.Errorf("got %s", v)
+		}
+	}
+}
+
 func TestWhatMakesNoSenseIsRefusedAtItsPlace(t *testing.T) {
 	env := testEnv(t)
 	for expr, want := range map[string]Problem{
