@@ -14,6 +14,8 @@ import (
 // the backend works.
 type Builder struct {
 	Backend Backend
+	// Built says why this binary can't on any machine, in a guest as little as here; nil when it can.
+	Built func() error
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
 	// CheckName says whether a testbed may be called that.
@@ -70,6 +72,11 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 		asked = fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel)
 	}
 	b := builders[Kernel]
+	if b != nil {
+		if err := b.Built(); err != nil { // a guest would run this same binary
+			return Choice{}, fmt.Errorf("%w: %w", ErrIncapable, err)
+		}
+	}
 	if guest {
 		return Choice{Backend: Kernel, Guest: true, Builder: b, Why: asked + "; in the guest, as asked"}, nil
 	}

@@ -15,6 +15,7 @@ import (
 func init() {
 	Register(&Builder{
 		Backend:   Kernel,
+		Built:     kernel.Built,
 		Capable:   kernel.Capable,
 		CheckName: linux.CheckName,
 		Check:     kernelCheck,

@@ -77,6 +77,9 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if err := checkCaptures(s, opt.Captures); err != nil {
 		return nil, err
 	}
+	if err := record.Vacant(opt.Out); err != nil {
+		return nil, err
+	}
 	choice, err := Choose(ctx, s, opt.Backend, opt.Guest)
 	if err != nil {
 		return nil, err

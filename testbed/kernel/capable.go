@@ -18,10 +18,19 @@ import (
 // leastKernel is the first Linux whose rdma_rxe works in network namespaces.
 var leastKernel = [2]int{7, 1}
 
-// Capable says why this machine can't make rxe-hosts and linux-switches; nil when it can.
-func Capable(ctx context.Context) error {
+// Built says why this binary can't make fabrics on any machine, the guest included; nil when it
+// can.
+func Built() error {
 	if !ibv.Available {
 		return ibv.ErrNotBuilt
+	}
+	return nil
+}
+
+// Capable says why this machine can't make rxe-hosts and linux-switches; nil when it can.
+func Capable(ctx context.Context) error {
+	if err := Built(); err != nil {
+		return err
 	}
 	var errs []error
 	if os.Geteuid() != 0 {
