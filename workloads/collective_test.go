@@ -58,6 +58,14 @@ func TestAllToAllDeliversEveryBlock(t *testing.T) {
 	}
 }
 
+// Blocks for a GPU of the same host are copied and checked, and aren't counted as traffic.
+func TestAllToAllInsideAHostIsNoTraffic(t *testing.T) {
+	res := newBench(t, 3, 2, 4).pass("[{name: w, kind: all-to-all, size: 96KiB, messages: 2}]")
+	if want := uint64(2 * 12 * 8 * 8192); res.Bytes != want || res.VerifiedBytes != want || len(res.Flows) != 12*8 {
+		t.Errorf("%d bytes, %d verified, %d flows; want %d by 96", res.Bytes, res.VerifiedBytes, len(res.Flows), want)
+	}
+}
+
 func TestPlantedCorruptionOfACollectiveIsCaught(t *testing.T) {
 	for _, c := range []struct {
 		name, spec, what string
