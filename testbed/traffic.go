@@ -123,7 +123,7 @@ func (t *traffic) begin(zero loop.Time) {
 	if err := t.fab.JudgeKeepUp(); err != nil {
 		t.tell(record.Event{Source: "keepup", What: "failed", Text: err.Error(), Level: "warning"})
 	}
-	t.tell(record.Event{Source: "run", What: "started"})
+	t.tell(record.Event{Source: "run", What: "started", Data: map[string]int64{"fabric_ns": int64(zero)}})
 	for _, e := range t.early {
 		t.take(e)
 	}

@@ -2,7 +2,9 @@ package testbed
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +55,9 @@ func TestWhatHappensBeforeTheWorkloadsStartHasANegativeTime(t *testing.T) {
 	events, err := rd.Events()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(events, func(e record.Event) bool { return e.What == "started" }); i < 0 || fmt.Sprint(events[i].Data) != "map[fabric_ns:400]" {
+		t.Errorf("the start doesn't say when it was in the fabric's time: %v", events)
 	}
 	at := map[string]time.Duration{}
 	for _, e := range events {

@@ -70,24 +70,24 @@ type Plan struct {
 
 // PlanPort is a port with its addresses and its neighbour.
 type PlanPort struct {
-	Ref  PortRef
-	Rail int
-	Addr netip.Prefix // the port's own address, with its link's prefix length
-	MAC  MAC
-	Link int // index into Topology.Links
+	Ref  PortRef      `json:"ref"`
+	Rail int          `json:"rail"`
+	Addr netip.Prefix `json:"addr"` // the port's own address, with its link's prefix length
+	MAC  MAC          `json:"mac"`
+	Link int          `json:"link"` // index into Topology.Links
 	// The other end of the link.
-	Peer     PortRef
-	PeerAddr netip.Addr
-	PeerMAC  MAC
+	Peer     PortRef    `json:"peer"`
+	PeerAddr netip.Addr `json:"peer_addr"`
+	PeerMAC  MAC        `json:"peer_mac"`
 }
 
 // PolicyTable is a routing table for what is bound to one NIC of a host with several: by its
 // source address, or by the interface itself, as an RDMA device's route lookups are.
 type PolicyTable struct {
-	Table  int // the table's number, unique in its host
-	Port   string
-	Source netip.Prefix // the NIC's own address, as a single host
-	Routes []Route
+	Table  int          `json:"table"` // the table's number, unique in its host
+	Port   string       `json:"port"`
+	Source netip.Prefix `json:"source"` // the NIC's own address, as a single host
+	Routes []Route      `json:"routes"`
 }
 
 // Plan works out addresses and routes. It refuses a topology that Validate refuses, and one

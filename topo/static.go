@@ -11,9 +11,9 @@ import (
 // StaticRoute is a route by hand: at a switch, packets to a host or to the hosts of another
 // switch leave by these ports only. What an operator's mistake or a traffic engineer makes.
 type StaticRoute struct {
-	At    string   // a switch
-	To    string   // a host (all its NICs), or a switch (all hosts on it)
-	Ports []string // of At, each to another switch
+	At    string   `json:"at"`    // a switch
+	To    string   `json:"to"`    // a host (all its NICs), or a switch (all hosts on it)
+	Ports []string `json:"ports"` // of At, each to another switch
 }
 
 // LoopError says that routes by hand send packets round and round.
