@@ -43,6 +43,7 @@ setup: go-there ## install what is missing; build the guest image where this ker
 .PHONY: build
 build: go-there ## write bin/rocebed
 	@mkdir -p bin
+	@scripts/shim.sh
 	CGO_ENABLED=1 $(GO) build -tags '$(TAGS)' -trimpath -ldflags '-X github.com/rocebed/rocebed/testbed.Version=$(VERSION)' -o bin/ ./cmd/rocebed
 
 .PHONY: testbed
@@ -75,4 +76,4 @@ bench: setup ## benchmarks: BENCH=regexp PKG=./topo/...
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left
 	@[ ! -x bin/rocebed ] || bin/rocebed clean
-	rm -rf bin out
+	rm -rf bin out testbed/kernel/shim/qp.so
