@@ -65,7 +65,7 @@ func benchFabric(b *testing.B) *kernel.Fabric {
 	testneed.Rxe(b)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	f, err := newFabric(ctx)
+	f, err := newFabric(ctx, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/kernel"
@@ -34,39 +35,54 @@ func TestConformance(t *testing.T) {
 }
 
 // patience is how long anything may take that must happen, in wall time.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
-var _ = Describe("the verbs on rxe", Ordered, ContinueOnFailure, func() {
-	var suite *conformance.Suite
+var _ = Describe("the verbs on rxe", func() {
+	Context("at wall time", Ordered, ContinueOnFailure, func() {
+		suite := open(1)
+		for _, c := range conformance.Cases() {
+			It(c.Name, func() { c.Run(GinkgoT(), *suite) })
+		}
+		It("shows every departure that rxe is known for", func() { (*suite).CheckDepartures(GinkgoT()) })
+	})
 
-	BeforeAll(func(ctx SpecContext) {
-		f := build(ctx)
-		var err error
-		suite, err = conformance.Open(rxe(f))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(suite.Close)
-	}, NodeTimeout(time.Minute))
-
-	for _, c := range conformance.Cases() {
-		It(c.Name, func() { c.Run(GinkgoT(), suite) })
-	}
-
-	It("shows every departure that rxe is known for", func() { suite.CheckDepartures(GinkgoT()) })
+	// The device's timers are 16 times longer, and all times as the cases see them the same.
+	Context("at dilation 16", Ordered, ContinueOnFailure, func() {
+		suite := open(16)
+		for _, c := range conformance.Cases() {
+			if c.Timers {
+				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
+			}
+		}
+	})
 })
 
+// open has the container it is called in open the provider before its first spec.
+func open(d loop.Dilation) **conformance.Suite {
+	suite := new(*conformance.Suite)
+	BeforeAll(func(ctx SpecContext) {
+		f := build(ctx, d)
+		var err error
+		*suite, err = conformance.Open(rxe(f))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup((*suite).Close)
+	}, NodeTimeout(time.Minute))
+	return suite
+}
+
 // build brings the fabric up for the suite's time.
-func build(ctx context.Context) *kernel.Fabric {
+func build(ctx context.Context, d loop.Dilation) *kernel.Fabric {
 	GinkgoHelper()
-	f, err := newFabric(ctx)
+	f, err := newFabric(ctx, d)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(f.Close, NodeTimeout(time.Minute))
 	return f
 }
 
-// newFabric brings the fabric up at wall time; its links are faster than any machine's guest.
-func newFabric(ctx context.Context) (*kernel.Fabric, error) {
+// newFabric brings the fabric up; its links are faster than any machine's guest.
+func newFabric(ctx context.Context, d loop.Dilation) (*kernel.Fabric, error) {
 	delay := time.Duration(0)
-	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps, Delay: &delay}}
+	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps * topo.Rate(d.Factor()), Delay: &delay}}
 	top, err := spec.Build()
 	if err != nil {
 		return nil, err
@@ -79,7 +95,7 @@ func newFabric(ctx context.Context) (*kernel.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 1})
+	return kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: d})
 }
 
 // rxe is the provider under proof, on a fabric's first two hosts.

@@ -92,7 +92,7 @@ type GID = netip.Addr
 type AHAttr struct {
 	DGID         GID
 	SGIDIndex    int
-	HopLimit     uint8  // 0 is taken as 64
+	HopLimit     uint8  // 0 is taken as 64; Linux puts the hop limit of its route in the header, whatever this says
 	TrafficClass uint8  // the IP header's DSCP and ECN bits: 106 = DSCP 26 + ECT(0)
 	FlowLabel    uint32 // 20 bits; entropy for the UDP source port where the provider uses it
 }

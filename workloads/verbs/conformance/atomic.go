@@ -8,11 +8,11 @@ import (
 
 func atomicCases() []Case {
 	return []Case{
-		{"RC FETCH_AND_ADD returns the old value and adds, and wraps", fetchAdd},
-		{"RC CMP_AND_SWP returns the old value and swaps only if it was equal", compareSwap},
-		{"RC an atomic's result goes where its scatter-gather list says", atomicPieces},
-		{"RC FETCH_AND_ADDs of many QPs lose nothing and return every value once", contendedAdd},
-		{"RC CMP_AND_SWPs of many QPs let exactly one win each round", contendedSwap},
+		{Name: "RC FETCH_AND_ADD returns the old value and adds, and wraps", run: fetchAdd},
+		{Name: "RC CMP_AND_SWP returns the old value and swaps only if it was equal", run: compareSwap},
+		{Name: "RC an atomic's result goes where its scatter-gather list says", run: atomicPieces},
+		{Name: "RC FETCH_AND_ADDs of many QPs lose nothing and return every value once", run: contendedAdd},
+		{Name: "RC CMP_AND_SWPs of many QPs let exactly one win each round", run: contendedSwap},
 	}
 }
 

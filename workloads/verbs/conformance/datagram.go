@@ -14,13 +14,14 @@ const grhLen = 40
 
 func datagramCases() []Case {
 	return []Case{
-		{"UD SEND carries every size in every shape after 40 bytes of GRH", datagrams},
-		{"UD a datagram with the wrong Q_Key is dropped silently", wrongQKey},
-		{"UD a datagram for which no receive is posted is dropped silently", noReceive},
-		{"UD a datagram longer than the MTU is refused", longDatagram},
-		{"UD a datagram longer than the receive buffer does not write beyond it", shortReceive},
-		{"UD one QP sends to several through address handles", fanOut},
-		{"UD refuses what only connected transports do", datagramOps},
+		{Name: "UD SEND carries every size in every shape after 40 bytes of GRH", run: datagrams},
+		{Name: "UD the address handle's traffic class and hop limit are on the wire", run: markedDatagram},
+		{Name: "UD a datagram with the wrong Q_Key is dropped silently", run: wrongQKey},
+		{Name: "UD a datagram for which no receive is posted is dropped silently", run: noReceive},
+		{Name: "UD a datagram longer than the MTU is refused", run: longDatagram},
+		{Name: "UD a datagram longer than the receive buffer does not write beyond it", run: shortReceive},
+		{Name: "UD one QP sends to several through address handles", run: fanOut},
+		{Name: "UD refuses what only connected transports do", run: datagramOps},
 	}
 }
 
@@ -82,6 +83,38 @@ func (p *pair) checkGRH(what string, grh []byte) {
 	}
 	if src != p.a.end.GID.Unmap() || dst != p.b.end.GID.Unmap() {
 		p.t.Fatalf("%s: the GRH says %v to %v, want %v to %v", what, src, dst, p.a.end.GID, p.b.end.GID)
+	}
+}
+
+func markedDatagram(t T, s *Suite) {
+	for _, c := range []struct{ class, hops uint8 }{{106, 64}, {0, 200}, {0x60, 7}} {
+		p := newPair(t, s, options{Type: verbs.UD})
+		attr := p.ahTo(p.b)
+		attr.TrafficClass, attr.HopLimit = c.class, c.hops
+		ah := must(p.a, "create AH", func(done func(verbs.AH, error)) { p.a.pd.CreateAH(attr, done) })
+		p.a.cleanup("destroy AH", ah.Destroy)
+		wr := p.wr(1, verbs.OpSend, p.a.sge(0, 20), 0)
+		wr.AH = ah
+		p.b.recv(p.b.qp, verbs.RecvWR{ID: 2, SGL: p.b.sge(0, 100)})
+		p.a.send(p.a.qp, wr)
+		p.a.sends.one(1, verbs.Success)
+		p.b.recvs.one(2, verbs.Success)
+		grh := p.b.mem.Bytes()[:grhLen]
+		class, hops := grh[21], grh[28] // IPv4's TOS and TTL
+		if !p.a.end.GID.Unmap().Is4() {
+			class, hops = grh[0]<<4|grh[1]>>4, grh[7]
+		}
+		if class != c.class {
+			t.Errorf("traffic class %d arrived as %d", c.class, class)
+		}
+		// Each router on the way takes one.
+		sent := c.hops
+		if s.departs(HopLimitOfRoute) {
+			sent = 64 // Linux's net.ipv4.ip_default_ttl
+		}
+		if hops > sent || hops+3 < sent {
+			t.Errorf("hop limit %d, sent as %d, arrived as %d", c.hops, sent, hops)
+		}
 	}
 }
 

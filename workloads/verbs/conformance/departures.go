@@ -43,11 +43,14 @@ const (
 	LocalErrorFlushes     = "a local error completes as a flush"
 	LateReceiveNotFlushed = "a receive posted in ERR is flushed late"
 	FlushNotSolicited     = "a flushed receive is no solicited event"
+	SevenRetriesForEver   = "retry_cnt 7 is for ever"
+	ReadsUnlimited        = "READs outstanding are not counted by the responder"
+	HopLimitOfRoute       = "the route's hop limit, not the address handle's"
 	SQDNotResumed         = "a send posted in SQD waits for the next post"
 )
 
 // Rxe is where the kernel's rdma_rxe departs, seen on Linux 7.3.4 (Debian trixie-backports).
-// Sources are in drivers/infiniband/sw/rxe.
+// Sources without a path are in drivers/infiniband/sw/rxe.
 var Rxe = []Departure{
 	{GRHOnEveryReceive,
 		"the GRH flag says that the buffer begins with a GRH, on UD QPs alone (11.4.2.1)",
@@ -89,6 +92,18 @@ var Rxe = []Departure{
 		"a receive that completes with an error counts as solicited (11.4.2.2)",
 		"a flushed receive does not wake a CQ that is armed for solicited completions",
 		"rxe_resp.c flush_recv_wqe calls rxe_cq_post with solicited 0"},
+	{SevenRetriesForEver,
+		"retry_cnt counts up to seven retries; only rnr_retry knows infinity (9.9.2.1.1)",
+		"retry_cnt 7 never runs out",
+		"rxe_comp.c rxe_completer, COMPST_ERROR_RETRY: retry_cnt is not counted down from 7"},
+	{ReadsUnlimited,
+		"a responder that gets more READs and atomics than it has resources for NAKs an invalid request (9.7.5.1.4)",
+		"it recycles its resources and answers all",
+		"rxe_resp.c check_resource: counting is left to the requester"},
+	{HopLimitOfRoute,
+		"the address handle's hop limit goes into the header (11.2.2.1, annex A17.4.5)",
+		"the hop limit of the kernel's route to the destination does, 64 by default, on every RoCE device of Linux",
+		"drivers/infiniband/core/verbs.c ib_resolve_unicast_gid_dmac overwrites grh->hop_limit"},
 	{SQDNotResumed,
 		"back in RTS, the QP goes on with what is in its send queue (10.3.1.5)",
 		"it goes on when the next request is posted",

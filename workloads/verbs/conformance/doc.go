@@ -54,6 +54,9 @@ type T interface {
 type Case struct {
 	Name string
 	run  func(t T, s *Suite)
+	// Timers says that the case turns on the QP's timers: it is worth running at more than one
+	// dilation.
+	Timers bool
 }
 
 // Run runs the case.

@@ -150,12 +150,12 @@ func localErrorCases() []Case {
 	}
 	var all []Case
 	for _, f := range fails {
-		all = append(all, Case{f.name, f.run})
+		all = append(all, Case{Name: f.name, run: f.run})
 	}
 	return append(all,
-		Case{"RC requests before one that fails locally complete first", earlierComplete},
-		Case{"RC a deregistered region's key is no longer good", deregistered},
-		Case{"UC a SEND with a bad local key fails with LOC_PROT_ERR and the receiver goes on", unreliableLocalError},
+		Case{Name: "RC requests before one that fails locally complete first", run: earlierComplete},
+		Case{Name: "RC a deregistered region's key is no longer good", run: deregistered},
+		Case{Name: "UC a SEND with a bad local key fails with LOC_PROT_ERR and the receiver goes on", run: unreliableLocalError},
 	)
 }
 

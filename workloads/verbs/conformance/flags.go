@@ -9,17 +9,17 @@ import (
 
 func flagCases() []Case {
 	return []Case{
-		{"RC unsignalled requests make no completion", unsignalled},
-		{"RC with SignalAll every request makes a completion", signalAll},
-		{"RC an unsignalled request that fails makes a completion", unsignalledFailure},
-		{"RC a batch longer than the send queue is taken up to its depth", overfull},
-		{"RC inline data is that of the time of posting, whatever its keys", inline},
-		{"UC inline data is that of the time of posting", inlineUC},
-		{"RC inline data beyond the QP's limit is refused", inlineTooLong},
-		{"RC a list with too many pieces is refused", tooManyPieces},
-		{"only solicited receives wake a CQ that is armed for them", solicited},
-		{"a failed receive wakes a CQ that is armed for solicited ones", failedIsSolicited},
-		{"a CQ's event comes once an arming", oneEventAnArming},
+		{Name: "RC unsignalled requests make no completion", run: unsignalled},
+		{Name: "RC with SignalAll every request makes a completion", run: signalAll},
+		{Name: "RC an unsignalled request that fails makes a completion", run: unsignalledFailure},
+		{Name: "RC a batch longer than the send queue is taken up to its depth", run: overfull},
+		{Name: "RC inline data is that of the time of posting, whatever its keys", run: inline},
+		{Name: "UC inline data is that of the time of posting", run: inlineUC},
+		{Name: "RC inline data beyond the QP's limit is refused", run: inlineTooLong},
+		{Name: "RC a list with too many pieces is refused", run: tooManyPieces},
+		{Name: "only solicited receives wake a CQ that is armed for them", run: solicited},
+		{Name: "a failed receive wakes a CQ that is armed for solicited ones", run: failedIsSolicited},
+		{Name: "a CQ's event comes once an arming", run: oneEventAnArming},
 	}
 }
 

@@ -331,6 +331,14 @@ func (h *half) sees(off int, v uint64) bool {
 	return false
 }
 
+// time is the loop's.
+func (h *half) time() loop.Time {
+	h.t.Helper()
+	var now loop.Time
+	h.now("read the clock", func() error { now = h.dev.Loop().Now(); return nil })
+	return now
+}
+
 // pause lets the loop run for a little while, in fabric time.
 func (h *half) pause() {
 	h.t.Helper()

@@ -6,11 +6,12 @@ import (
 
 func orderCases() []Case {
 	return []Case{
-		{"RC a fenced SEND carries what the READ before it brought", fencedSend},
-		{"RC a fenced SEND carries what the atomic before it brought", fencedAtomic},
-		{"RC READs beyond the number that may be outstanding wait and all succeed", manyReads},
-		{"RC a READ returns what the WRITE before it wrote", readAfterWrite},
-		{"RC the receive of a SEND shows that the WRITEs before it have arrived", sendAfterWrites},
+		{Name: "RC a fenced SEND carries what the READ before it brought", run: fencedSend},
+		{Name: "RC a fenced SEND carries what the atomic before it brought", run: fencedAtomic},
+		{Name: "RC READs beyond the number that may be outstanding wait and all succeed", run: manyReads},
+		{Name: "RC READs beyond what the responder allows are refused as invalid", run: tooManyReads},
+		{Name: "RC a READ returns what the WRITE before it wrote", run: readAfterWrite},
+		{Name: "RC the receive of a SEND shows that the WRITEs before it have arrived", run: sendAfterWrites},
 	}
 }
 
@@ -67,6 +68,34 @@ func manyReads(t T, s *Suite) {
 		}
 		p.check("30 READs, %d outstanding", limit)
 	}
+}
+
+// tooManyReads has a requester that may have more READs outstanding than the responder takes.
+// A responder that is quick enough never has too many, so success is right as well.
+func tooManyReads(t T, s *Suite) {
+	p := newPair(t, s, options{Type: verbs.RC, MaxRDAtomic: 16, MaxDestRD: 1})
+	const n, count = 8000, 16
+	var wrs []verbs.SendWR
+	for i := range count {
+		wrs = append(wrs, p.wr(uint64(i), verbs.OpRDMARead, p.a.sge(i*n, n), 1000+i*100))
+	}
+	unlimited := s.departs(ReadsUnlimited)
+	p.a.send(p.a.qp, wrs...)
+	for i := range count {
+		wc := p.a.sends.take(1)[0]
+		switch {
+		case wc.ID != uint64(i):
+			t.Fatalf("completion %d is of request %d", i, wc.ID)
+		case wc.Status == verbs.Success:
+			p.a.scatter([]span{{i * n, n}}, p.b.gather([]span{{1000 + i*100, n}}))
+		case unlimited || wc.Status != verbs.RemInvReqErr:
+			t.Fatalf("READ %d of %d where one is allowed: %v", i, count, wc.Status)
+		default:
+			p.b.check("READs beyond the responder's limit")
+			return
+		}
+	}
+	p.check("%d READs where one is allowed", count)
 }
 
 func readAfterWrite(t T, s *Suite) {

@@ -73,16 +73,16 @@ func remoteErrorCases() []Case {
 	var all []Case
 	for _, f := range fails {
 		if f.bad == nil {
-			all = append(all, Case{f.name, writeWithoutAccess})
+			all = append(all, Case{Name: f.name, run: writeWithoutAccess})
 			continue
 		}
-		all = append(all, Case{f.name, f.run})
+		all = append(all, Case{Name: f.name, run: f.run})
 	}
 	return append(all,
-		Case{"RC a SEND into a receive with a bad local key fails with REM_OP_ERR, the receive with LOC_PROT_ERR", badReceive},
-		Case{"RC a misaligned atomic is refused or fails with REM_INV_REQ_ERR", misaligned},
-		Case{"RC a READ to a QP that allows none outstanding fails with REM_INV_REQ_ERR", noReadsAllowed},
-		Case{"RC a WRITE of no bytes needs no key", emptyWrite},
+		Case{Name: "RC a SEND into a receive with a bad local key fails with REM_OP_ERR, the receive with LOC_PROT_ERR", run: badReceive},
+		Case{Name: "RC a misaligned atomic is refused or fails with REM_INV_REQ_ERR", run: misaligned},
+		Case{Name: "RC a READ to a QP that allows none outstanding fails with REM_INV_REQ_ERR", run: noReadsAllowed},
+		Case{Name: "RC a WRITE of no bytes needs no key", run: emptyWrite},
 	)
 }
 

@@ -6,7 +6,7 @@ import (
 
 func eventCases() []Case {
 	return []Case{
-		{"a CQ that overflows makes the event CQ_ERR", cqOverflow},
+		{Name: "a CQ that overflows makes the event CQ_ERR", run: cqOverflow},
 	}
 }
 
@@ -26,11 +26,11 @@ func cqOverflow(t T, s *Suite) {
 
 func resourceCases() []Case {
 	return []Case{
-		{"a PD, a CQ and an SRQ that are in use are not destroyed, and go on working", inUse},
-		{"a region must lie within its memory", regionBounds},
-		{"an object that was destroyed is refused", afterDestroy},
-		{"a device that is closed takes what is left of its objects with it", closeWithLeftovers},
-		{"attributes out of range are refused before the device sees them", attributeRanges},
+		{Name: "a PD, a CQ and an SRQ that are in use are not destroyed, and go on working", run: inUse},
+		{Name: "a region must lie within its memory", run: regionBounds},
+		{Name: "an object that was destroyed is refused", run: afterDestroy},
+		{Name: "a device that is closed takes what is left of its objects with it", run: closeWithLeftovers},
+		{Name: "attributes out of range are refused before the device sees them", run: attributeRanges},
 	}
 }
 

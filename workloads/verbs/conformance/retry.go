@@ -1,19 +1,27 @@
 package conformance
 
 import (
+	"time"
+
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
 func retryCases() []Case {
-	return []Case{
-		{"RC a request to a QP that is not yet RTR fails with RETRY_EXC_ERR", notReady},
-		{"RC a request to a QP that there is not fails with RETRY_EXC_ERR", noSuchQP},
-		{"RC a request that is answered before the retries are used up succeeds", lateRTR},
-		{"RC a SEND without a receive fails with RNR_RETRY_EXC_ERR when its RNR retries are used up", rnrExhausted},
-		{"RC a SEND without a receive succeeds when one is posted in time", rnrInTime},
-		{"RC with rnr_retry 7 a SEND waits for its receive for ever", rnrForEver},
-		{"RC a WRITE with immediate without a receive fails with RNR_RETRY_EXC_ERR", rnrImm},
+	cases := []Case{
+		{Name: "RC a request to a QP that is not yet RTR fails with RETRY_EXC_ERR", run: notReady},
+		{Name: "RC a request to a QP that there is not fails with RETRY_EXC_ERR", run: noSuchQP},
+		{Name: "RC a request that is answered before the retries are used up succeeds", run: lateRTR},
+		{Name: "RC a SEND without a receive fails with RNR_RETRY_EXC_ERR when its RNR retries are used up", run: rnrExhausted},
+		{Name: "RC a SEND without a receive succeeds when one is posted in time", run: rnrInTime},
+		{Name: "RC with rnr_retry 7 a SEND waits for its receive for ever", run: rnrForEver},
+		{Name: "RC a WRITE with immediate without a receive fails with RNR_RETRY_EXC_ERR", run: rnrImm},
+		{Name: "RC retry_cnt 7 is seven retries", run: sevenRetries},
+		{Name: "a query returns the timers that were set", run: timersBack},
 	}
+	for i := range cases {
+		cases[i].Timers = true
+	}
+	return cases
 }
 
 // quick makes a QP give up soon: three tries of at least 67 ms.
@@ -24,9 +32,16 @@ func notReady(t T, s *Suite) {
 		o := quick
 		o.StopB, o.BState = true, st
 		p := newPair(t, s, o)
+		begun := p.a.time()
 		p.a.send(p.a.qp, p.wr(1, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000), p.wr(2, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000))
 		p.a.sends.one(1, verbs.RetryExcErr)
 		p.a.sends.one(2, verbs.WRFlushErr)
+		// The timer may run up to four times its value (9.7.6.1.3), but not less, give or take the
+		// tick of a device's clock.
+		tries := time.Duration(o.RetryCnt) + 1
+		if took, least := p.a.time().Sub(begun), tries*verbs.AckTimeout(o.Timeout); took < least*8/10 {
+			t.Errorf("gave up after %v of fabric time, %d timeouts are %v", took, tries, least)
+		}
 		p.check("WRITEs to a QP in %v", st)
 	}
 }
@@ -110,9 +125,9 @@ func (p *pair) lateReceive(what string) {
 
 func flushCases() []Case {
 	return []Case{
-		{"RC a QP in ERR flushes what is posted, on both queues, in order", flush},
-		{"RC what is posted to a QP in ERR is flushed", flushLate},
-		{"UD and UC QPs in ERR flush what is posted", flushUnreliable},
+		{Name: "RC a QP in ERR flushes what is posted, on both queues, in order", run: flush},
+		{Name: "RC what is posted to a QP in ERR is flushed", run: flushLate},
+		{Name: "UD and UC QPs in ERR flush what is posted", run: flushUnreliable},
 	}
 }
 
@@ -165,4 +180,38 @@ func (p *pair) flushPosted(what string) {
 		p.a.recvs.one(2, verbs.WRFlushErr)
 	}
 	p.check("%s posted to a QP in ERR", what)
+}
+
+// sevenRetries has B come up after four times what seven retries may take.
+func sevenRetries(t T, s *Suite) {
+	o := options{Type: verbs.RC, Timeout: 8, RetryCnt: 7, StopB: true, BState: verbs.Init}
+	p := newPair(t, s, o)
+	p.a.send(p.a.qp, p.wr(1, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000))
+	if !s.departs(SevenRetriesForEver) {
+		p.a.sends.one(1, verbs.RetryExcErr)
+		p.check("eight tries")
+		return
+	}
+	// A timer tick of rxe's device is 4 ms of wall time, more than this timeout's 1 ms.
+	for until := p.a.time().Add(8 * 4 * max(verbs.AckTimeout(o.Timeout), 5*time.Millisecond)); p.a.time() < until; {
+		p.a.pause()
+	}
+	p.a.sends.none("retries without an answer, declared as endless")
+	p.bringB(verbs.RTS)
+	p.a.sends.one(1, verbs.Success)
+	p.b.scatter([]span{{1000, 100}}, p.a.gather([]span{{0, 100}}))
+	p.check("a WRITE to a QP that came up very late")
+}
+
+func timersBack(t T, s *Suite) {
+	for _, o := range []options{
+		{Type: verbs.RC, MinRNRTimer: 1, Timeout: 14, RetryCnt: 1, RNRRetry: 1},
+		{Type: verbs.RC, MinRNRTimer: 14, Timeout: 18, RetryCnt: 6, RNRRetry: 7},
+	} {
+		p := newPair(t, s, o)
+		a := p.a.query(p.a.qp)
+		if a.MinRNRTimer != o.MinRNRTimer || a.Timeout != o.Timeout || a.RetryCnt != o.RetryCnt || a.RNRRetry != o.RNRRetry {
+			t.Errorf("queried %+v, set %+v", a, o)
+		}
+	}
 }

@@ -6,11 +6,11 @@ import (
 
 func srqCases() []Case {
 	return []Case{
-		{"an SRQ's receives are taken in order by all its QPs", srqShared},
-		{"an SRQ's limit event comes once when fewer receives are left", srqLimit},
-		{"an SRQ that runs dry makes RC senders wait, and none fail", srqDry},
-		{"a failed QP does not take an SRQ's receives with it, and says when it has taken its last", srqSurvives},
-		{"UD QPs share an SRQ", srqDatagrams},
+		{Name: "an SRQ's receives are taken in order by all its QPs", run: srqShared},
+		{Name: "an SRQ's limit event comes once when fewer receives are left", run: srqLimit},
+		{Name: "an SRQ that runs dry makes RC senders wait, and none fail", run: srqDry},
+		{Name: "a failed QP does not take an SRQ's receives with it, and says when it has taken its last", run: srqSurvives},
+		{Name: "UD QPs share an SRQ", run: srqDatagrams},
 	}
 }
 

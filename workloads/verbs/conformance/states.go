@@ -10,17 +10,17 @@ func stateCases() []Case {
 	var all []Case
 	for _, kind := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
 		all = append(all,
-			Case{fmt.Sprintf("%v takes the legal state transitions and refuses the others", kind), func(t T, s *Suite) { transitions(t, s, kind) }},
-			Case{fmt.Sprintf("%v refuses a transition that lacks an attribute it needs", kind), func(t T, s *Suite) { lackingAttributes(t, s, kind) }},
+			Case{Name: fmt.Sprintf("%v takes the legal state transitions and refuses the others", kind), run: func(t T, s *Suite) { transitions(t, s, kind) }},
+			Case{Name: fmt.Sprintf("%v refuses a transition that lacks an attribute it needs", kind), run: func(t T, s *Suite) { lackingAttributes(t, s, kind) }},
 		)
 	}
 	return append(all,
-		Case{"a query returns the attributes that were set", queryBack},
-		Case{"a send posted before RTS is refused", sendTooEarly},
-		Case{"a receive posted in INIT is used when the QP can receive", recvInInit},
-		Case{"RC a send posted in SQD waits for RTS, and the event says when the queue has drained", drained},
-		Case{"RC a QP that was reset and connected again works, and has no old completions", resetAndReuse},
-		Case{"RC the first message makes the event COMM_EST on a QP in RTR", established},
+		Case{Name: "a query returns the attributes that were set", run: queryBack},
+		Case{Name: "a send posted before RTS is refused", run: sendTooEarly},
+		Case{Name: "a receive posted in INIT is used when the QP can receive", run: recvInInit},
+		Case{Name: "RC a send posted in SQD waits for RTS, and the event says when the queue has drained", run: drained},
+		Case{Name: "RC a QP that was reset and connected again works, and has no old completions", run: resetAndReuse},
+		Case{Name: "RC the first message makes the event COMM_EST on a QP in RTR", run: established},
 	)
 }
 

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand"
 
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -42,7 +44,7 @@ var shapes = []shape{
 
 func transferCases() []Case {
 	var all []Case
-	add := func(name string, run func(t T, s *Suite)) { all = append(all, Case{name, run}) }
+	add := func(name string, run func(t T, s *Suite)) { all = append(all, Case{Name: name, run: run}) }
 	for _, kind := range []verbs.QPType{verbs.RC, verbs.UC} {
 		ops := []verbs.Opcode{verbs.OpSend, verbs.OpSendWithImm, verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm}
 		if kind == verbs.RC {
@@ -76,6 +78,7 @@ func transferCases() []Case {
 			}
 		})
 	}
+	add("RC carries messages of a megabyte", megabyte)
 	add("RC carries a message in both directions at once", duplex)
 	add("RC messages of one QP arrive in the order of posting", inOrder)
 	return all
@@ -173,6 +176,44 @@ func wcOf(op verbs.Opcode) verbs.WCOpcode {
 		return verbs.WCLocalInv
 	}
 	return verbs.WCSend
+}
+
+// megabyte moves messages of many packets, longer than any window of the transport.
+func megabyte(t T, s *Suite) {
+	p := newPair(t, s, options{Type: verbs.RC, MTU: 4096})
+	const n = 1<<20 + 4321
+	from, fromMR := p.a.region(n, verbs.LocalWrite)
+	to, toMR := p.b.region(n+64, everyAccess)
+	rand.New(rand.NewSource(3)).Read(from.Bytes())
+	sent := bytes.Clone(from.Bytes())
+	sgl := []verbs.SGE{{Addr: fromMR.Addr(), Length: n, LKey: fromMR.LKey()}}
+	at := func(op verbs.Opcode) verbs.SendWR {
+		wr := p.wr(1, op, sgl, 0)
+		wr.RemoteAddr, wr.RKey = toMR.Addr()+32, toMR.RKey()
+		return wr
+	}
+	want := make([]byte, n+64)
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend, verbs.OpRDMARead} {
+		switch op {
+		case verbs.OpSend:
+			clear(to.Bytes())
+			p.b.recv(p.b.qp, verbs.RecvWR{ID: 2, SGL: []verbs.SGE{{Addr: toMR.Addr() + 32, Length: n, LKey: toMR.LKey()}}})
+		case verbs.OpRDMARead:
+			clear(from.Bytes())
+		}
+		p.a.send(p.a.qp, at(op))
+		p.a.sends.one(1, verbs.Success)
+		if op == verbs.OpSend {
+			if wc := p.b.recvs.one(2, verbs.Success); wc.ByteLen != n {
+				t.Errorf("%d of %d bytes were received", wc.ByteLen, n)
+			}
+		}
+		copy(want[32:], sent)
+		if !bytes.Equal(to.Bytes(), want) || !bytes.Equal(from.Bytes(), sent) {
+			t.Fatalf("%v of %d bytes: the data differ", op, n)
+		}
+	}
+	p.check("messages of %d bytes elsewhere", n)
 }
 
 // duplex has A write into B and B into A at the same time, several messages deep.

@@ -6,11 +6,11 @@ import (
 
 func unreliableCases() []Case {
 	return []Case{
-		{"UC refuses READ and atomics", unreliableOps},
-		{"UC a SEND for which no receive is posted is dropped, and the next one arrives", unreliableNoReceive},
-		{"UC a WRITE with a bad key succeeds for the sender and changes nothing", unreliableBadKey},
-		{"UC a lost packet loses its message and no other", unreliableLoss},
-		{"RC delivers everything in order over a fabric that loses packets", reliableLoss},
+		{Name: "UC refuses READ and atomics", run: unreliableOps},
+		{Name: "UC a SEND for which no receive is posted is dropped, and the next one arrives", run: unreliableNoReceive},
+		{Name: "UC a WRITE with a bad key succeeds for the sender and changes nothing", run: unreliableBadKey},
+		{Name: "UC a lost packet loses its message and no other", run: unreliableLoss},
+		{Name: "RC delivers everything in order over a fabric that loses packets", run: reliableLoss},
 	}
 }
 

@@ -10,15 +10,16 @@ func windowCases() []Case {
 	var all []Case
 	for _, kind := range []verbs.MWType{verbs.MWType1, verbs.MWType2} {
 		all = append(all,
-			Case{fmt.Sprintf("a type %d window opens its range and nothing else", kind), func(t T, s *Suite) { windowRange(t, s, kind) }},
-			Case{fmt.Sprintf("a type %d window gives only the access it was bound with", kind), func(t T, s *Suite) { windowAccess(t, s, kind) }},
-			Case{fmt.Sprintf("a type %d window on a region without MW_BIND fails with MW_BIND_ERR", kind), func(t T, s *Suite) { windowUnbindable(t, s, kind) }},
+			Case{Name: fmt.Sprintf("a type %d window opens its range and nothing else", kind), run: func(t T, s *Suite) { windowRange(t, s, kind) }},
+			Case{Name: fmt.Sprintf("a type %d window gives only the access it was bound with", kind), run: func(t T, s *Suite) { windowAccess(t, s, kind) }},
+			Case{Name: fmt.Sprintf("a type %d window on a region without MW_BIND fails with MW_BIND_ERR", kind), run: func(t T, s *Suite) { windowUnbindable(t, s, kind) }},
 		)
 	}
 	return append(all,
-		Case{"a type 1 window that is bound again has a new key and the old one is dead", windowRebind},
-		Case{"LOCAL_INV closes a type 2 window", windowLocalInv},
-		Case{"SEND_WITH_INV closes the receiver's type 2 window and the receive says which", windowSendInv},
+		Case{Name: "a type 1 window that is bound again has a new key and the old one is dead", run: windowRebind},
+		Case{Name: "a window on another protection domain's region fails with MW_BIND_ERR", run: windowOtherPD},
+		Case{Name: "LOCAL_INV closes a type 2 window", run: windowLocalInv},
+		Case{Name: "SEND_WITH_INV closes the receiver's type 2 window and the receive says which", run: windowSendInv},
 	)
 }
 
@@ -126,6 +127,23 @@ func windowUnbindable(t T, s *Suite, kind verbs.MWType) {
 		p.b.sends.one(61, p.localStatus(verbs.MWBindErr))
 	}
 	p.check("a binding to a region without MW_BIND")
+}
+
+func windowOtherPD(t T, s *Suite) {
+	p := newPair(t, s, options{Type: verbs.RC})
+	w := p.window(verbs.MWType2)
+	pd := must(p.b, "allocate PD", p.b.dev.AllocPD)
+	p.b.cleanup("deallocate PD", pd.Dealloc)
+	mem := p.b.memory(4096)
+	mr := must(p.b, "register memory", func(done func(verbs.MR, error)) { pd.RegMR(mem, 0, 4096, everyAccess, done) })
+	p.b.cleanup("deregister memory", mr.Dereg)
+	err := p.b.attempt(func() error {
+		return p.b.qp.PostSend(verbs.SendWR{ID: 61, Op: verbs.OpBindMW, Flags: verbs.Signaled,
+			Bind: &verbs.BindMW{MW: w, MR: mr, Addr: mr.Addr(), Length: 100, Access: verbs.RemoteWrite}})
+	})
+	if err == nil {
+		p.b.sends.one(61, p.localStatus(verbs.MWBindErr))
+	}
 }
 
 func windowRebind(t T, s *Suite) {
