@@ -63,7 +63,7 @@ func (p *pair) datagram(n int, local, remote shape, imm bool) {
 }
 
 // checkGRH reads the network header: for RoCEv2 over IPv4 the IP header is in the last 20 of
-// the 40 bytes and the rest is undefined; over IPv6 it is all 40 (RoCEv2 annex A17.4.5).
+// the 40 bytes and the rest is undefined; over IPv6 it is all 40 (annex 17, RoCEv2).
 func (p *pair) checkGRH(what string, grh []byte) {
 	p.t.Helper()
 	var src, dst netip.Addr

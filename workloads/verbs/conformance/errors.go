@@ -74,7 +74,7 @@ func (f failure) run(t T, s *Suite) {
 	p.checkEvent(f)
 }
 
-// checkEvent is C9-220 and table 63: a responder that fails without a receive of its own at
+// checkEvent is 9.9.3: a responder that fails without a receive of its own at
 // fault tells its consumer by an affiliated event.
 func (p *pair) checkEvent(f failure) {
 	p.t.Helper()

@@ -55,6 +55,9 @@ type device struct {
 	wcs     *[pollBatch]C.struct_ibv_wc
 	deliver func()
 
+	// Owned by the poller.
+	events [eventBatch]*C.struct_ibv_cq
+
 	// Owned by the worker.
 	last     bool
 	order    uint64

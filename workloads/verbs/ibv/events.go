@@ -19,7 +19,7 @@ const eventBatch = 64
 // takeCQEvents runs on the poller. An event is acknowledged only after the queue that it
 // names was looked up: until then that queue can't be destroyed, nor its address be used again.
 func (d *device) takeCQEvents() {
-	var cqs [eventBatch]*C.struct_ibv_cq
+	cqs := &d.events
 	for {
 		n := int(C.rb_get_cq_events(d.channel, &cqs[0], eventBatch))
 		d.mu.Lock()

@@ -67,3 +67,12 @@ func TestShortRxeTimersAreNamed(t *testing.T) {
 		t.Errorf("note %q", note)
 	}
 }
+
+// What docs/verbs.md says of dilation 1024.
+func TestShortRNRDelaysHaveExactImagesAtDilation1024(t *testing.T) {
+	for code := uint8(1); verbs.RNRDelay[code] <= 640*time.Microsecond; code++ {
+		if wall, note, err := wallRNRTimer(code, 1024); err != nil || note != "" || verbs.RNRDelay[wall] != 1024*verbs.RNRDelay[code] {
+			t.Errorf("RNR delay %v became %v (%s, %v)", verbs.RNRDelay[code], verbs.RNRDelay[wall], note, err)
+		}
+	}
+}
