@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rocebed/rocebed/datapath/loop"
 )
 
@@ -195,7 +197,7 @@ func (c *collective) result(res *Result) {
 	}
 	res.Ranks, res.Iterations, res.Duration = len(c.ranks), c.iterations, c.busy
 	res.Start, res.End = c.begun, c.last
-	total := newHistogram()
+	total, scratch := newHistogram(), newHistogram()
 	tallies := []*tally{}
 	var shares []float64
 	for _, e := range c.ranks {
@@ -207,8 +209,8 @@ func (c *collective) result(res *Result) {
 			continue
 		}
 		tallies = append(tallies, &w.in.t, &w.out.t)
-		total.Merge(w.out.t.latency)
-		f := c.laneResult(w)
+		w.out.t.latency.addTo(total)
+		f := c.laneResult(w, scratch)
 		res.Flows = append(res.Flows, f)
 		shares = append(shares, f.GoodputBps)
 	}
@@ -233,14 +235,14 @@ func (c *collective) result(res *Result) {
 	res.Latency, res.Jain = percentiles(total), Jain(shares)
 }
 
-func (c *collective) laneResult(w *lane) FlowResult {
+func (c *collective) laneResult(w *lane, scratch *hdrhistogram.Histogram) FlowResult {
 	t := &w.out.t
 	return FlowResult{
 		Src: portName(w.from.rank.port), Dst: portName(w.to.rank.port), Index: w.index,
 		SrcQPN: t.qpn, DstQPN: w.in.t.qpn,
 		Start: t.start, End: t.end, Duration: c.busy,
 		Bytes: t.bytes, VerifiedBytes: w.in.t.verified, WrongBytes: w.in.t.wrong,
-		Messages: t.messages, GoodputBps: goodput(t.bytes, c.busy), Latency: percentiles(t.latency),
+		Messages: t.messages, GoodputBps: goodput(t.bytes, c.busy), Latency: t.latency.percentiles(scratch),
 		Errors: t.errors + w.in.t.errors, Status: t.status, Failure: t.failure,
 	}
 }

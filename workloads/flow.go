@@ -3,8 +3,6 @@ package workloads
 import (
 	"fmt"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads/verbs"
@@ -68,7 +66,7 @@ type tally struct {
 	outOfOrder uint64
 	violations uint64
 	qpn        uint32
-	latency    *hdrhistogram.Histogram
+	latency    latencies
 	returned   uint64 // shared atomics: the sum of mix64 over the values returned
 }
 

@@ -3,6 +3,8 @@ package workloads
 import (
 	"slices"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -150,13 +152,13 @@ func (p *flows) result(res *Result) {
 	if !p.started {
 		return
 	}
-	total := newHistogram()
+	total, scratch := newHistogram(), newHistogram()
 	var shares []float64
 	for i, f := range p.all {
 		q, r := p.reqs[i], p.resps[i]
-		res.Flows = append(res.Flows, flowResult(f, q, r))
+		res.Flows = append(res.Flows, flowResult(f, q, r, scratch))
 		fr := &res.Flows[i]
-		total.Merge(q.latency)
+		q.latency.addTo(total)
 		if i == 0 || fr.Start < res.Start {
 			res.Start = fr.Start
 		}
@@ -214,7 +216,7 @@ func (p *flows) countWords() {
 	}
 }
 
-func flowResult(f *flow, q, r *tally) FlowResult {
+func flowResult(f *flow, q, r *tally, scratch *hdrhistogram.Histogram) FlowResult {
 	src, dst := f.ends()
 	fr := FlowResult{
 		Src: portName(src), Dst: portName(dst), Index: f.index,
@@ -224,7 +226,7 @@ func flowResult(f *flow, q, r *tally) FlowResult {
 		Messages: q.messages, Errors: q.errors + r.errors,
 		Status: q.status, Failure: failureOf(q, r),
 		Lost: r.lost, Duplicates: r.duplicates, OutOfOrder: r.outOfOrder,
-		Latency: percentiles(q.latency),
+		Latency: q.latency.percentiles(scratch),
 	}
 	if f.op == OpRead {
 		fr.SrcQPN, fr.DstQPN = r.qpn, q.qpn

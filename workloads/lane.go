@@ -79,7 +79,6 @@ func newLane(c *collective, index int, from, to *rankEnd, shard, units, slice in
 	o.depth = s.depth(mtu)
 	o.posted, o.sgl = make([]loop.Time, o.depth), make([]verbs.SGE, o.depth)
 	o.batch = make([]verbs.SendWR, 0, o.depth)
-	o.t.latency = newHistogram()
 	o.reporter = reporter{c.r, w.name, from.l, &o.t}
 	in.reporter = reporter{c.r, w.name, to.l, &in.t}
 	in.y = newLayout(slice, w.slots)
@@ -222,7 +221,7 @@ func (w *lane) completed(size int) {
 	if o.t.messages == 0 {
 		o.t.start = o.posted[0]
 	}
-	_ = o.t.latency.RecordValue(max(int64(now.Sub(o.posted[o.completed%uint64(o.depth)])), 1))
+	o.t.latency.record(now.Sub(o.posted[o.completed%uint64(o.depth)]))
 	o.completed++
 	o.t.messages++
 	o.t.bytes += uint64(size)

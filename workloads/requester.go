@@ -76,7 +76,6 @@ func newRequester(f *flow, n *nic) *requester {
 	if f.r.spec.Signaling == SignalSelective {
 		q.every = uint64(max(f.depth/2, 1))
 	}
-	q.t.latency = newHistogram()
 	q.added = streamKey(f.r.e.cfg.Seed, f.r.spec.Name, "addend", f.index)%1000 + 1
 	return q
 }
@@ -231,7 +230,7 @@ func (q *requester) completion(wc *verbs.WC) {
 		return
 	}
 	now := q.end.l.Now()
-	_ = q.t.latency.RecordValue(max(int64(now.Sub(q.posted[wc.ID%uint64(q.f.depth)])), 1))
+	q.t.latency.record(now.Sub(q.posted[wc.ID%uint64(q.f.depth)]))
 	for ; q.completed <= wc.ID; q.completed++ {
 		q.t.messages++
 		if q.f.svc == verbs.RC {

@@ -98,7 +98,7 @@ func newHistogram() *hdrhistogram.Histogram {
 }
 
 func percentiles(h *hdrhistogram.Histogram) Percentiles {
-	if h == nil || h.TotalCount() == 0 {
+	if h.TotalCount() == 0 {
 		return Percentiles{}
 	}
 	return Percentiles{
