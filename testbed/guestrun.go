@@ -13,6 +13,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/workloads"
 )
 
 // Where things lie in the guest.
@@ -128,12 +129,7 @@ func inGuest(ctx context.Context, g *guest.Guest, argv []string, stdout, stderr 
 
 // GuestMemory is what a scenario's guest needs, in MiB: its topology, and what workloads register.
 func GuestMemory(s *Scenario) int {
-	mb := float64(kernel.GuestMemoryMB(s.Topology, s.NICs))
-	for i := range s.Workloads {
-		w := &s.Workloads[i]
-		mb += float64(w.Size) * float64(max(w.QPs, 1)*max(w.Depth, 16)) * 4 / (1 << 20)
-	}
-	return int(min(mb, 1<<16))
+	return kernel.GuestMemoryMB(s.Topology, s.NICs) + int(workloads.Footprint(s.Workloads, s.Topology)>>20)
 }
 
 // relay passes the lines of a run in the guest on as progress.

@@ -43,15 +43,17 @@ func (n *memNet) device(name string, addr netip.Addr, l loop.Loop) *memDevice {
 }
 
 type memDevice struct {
-	net      *memNet
-	name     string
-	addr     netip.Addr
-	l        loop.Loop
-	qps      map[uint32]*memQP
-	mrs      []*memMR
-	next     uint32
-	live     int // objects not destroyed
-	refuseQP error
+	net  *memNet
+	name string
+	addr netip.Addr
+	l    loop.Loop
+	qps  map[uint32]*memQP
+	mrs  []*memMR
+	next uint32
+	live int // objects not destroyed
+	// allocated is all memory that was ever asked for, in bytes.
+	allocated uint64
+	refuseQP  error
 }
 
 func (d *memDevice) Name() string    { return d.name }
@@ -69,6 +71,7 @@ func (d *memDevice) later(fn func())                { d.l.Arm(&loop.Timer{Fire: 
 
 func (d *memDevice) AllocMemory(size int, kind verbs.MemoryKind) (verbs.Memory, error) {
 	d.live++
+	d.allocated += uint64(size)
 	words := make([]uint64, (size+7)/8)
 	return &memMemory{d, words, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size), kind}, nil
 }

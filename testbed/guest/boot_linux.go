@@ -11,6 +11,7 @@ import (
 
 	"github.com/rocebed/rocebed/images"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -104,6 +105,9 @@ func (c *Config) settle(ctx context.Context) error {
 	if c.MemoryMB == 0 {
 		c.MemoryMB = defaultMemoryMB
 	}
+	if err := fits(c.MemoryMB); err != nil {
+		return err
+	}
 	if c.CPUs == 0 {
 		c.CPUs = min(max(runtime.NumCPU(), 2), 4)
 	}
@@ -132,6 +136,19 @@ func (c *Config) settle(ctx context.Context) error {
 			return unavailable("%w", err)
 		}
 		c.Image = img
+	}
+	return nil
+}
+
+// fits refuses a guest that the machine has not the memory for: it would come up, and be killed
+// once it uses what it was promised.
+func fits(mb int) error {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return nil // nothing is known against it
+	}
+	if has := int(uint64(info.Totalram) * uint64(info.Unit) >> 20); mb > has {
+		return unavailable("the guest needs %d MiB of memory, this machine has %d: a smaller topology, or workloads with fewer queue pairs, a smaller size or depth, need less", mb, has)
 	}
 	return nil
 }

@@ -155,3 +155,10 @@ func TestOutputIsDrainedThoughAChildHoldsThePipe(t *testing.T) {
 		t.Errorf("%d of 60000 bytes came", out.Len())
 	}
 }
+
+func TestAGuestThatTheMachineHasNotTheMemoryForIsRefusedAtOnce(t *testing.T) {
+	_, err := Boot(t.Context(), Config{MemoryMB: 1 << 40})
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "MiB of memory, this machine has") {
+		t.Errorf("got %v", err)
+	}
+}
