@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,29 @@ func ProgramIn(testbed, node string, inode uint64, argv, env []string) error {
 	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
 		return fmt.Errorf("%s: mount /sys: %w", node, err)
 	}
-	return unix.Exec(program, argv, append(env, ProgramMark(testbed), "ROCEBED_NODE="+node))
+	return unix.Exec(program, argv, environment(append(env, ProgramMark(testbed), "ROCEBED_NODE="+node)))
+}
+
+// environment is env with each name once: the last one counts, except that libraries to preload
+// add up. A program would take the first.
+func environment(env []string) []string {
+	at := map[string]int{}
+	var out []string
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		i, again := at[name]
+		switch {
+		case !again:
+			at[name] = len(out)
+			out = append(out, e)
+		case name == "LD_PRELOAD":
+			_, before, _ := strings.Cut(out[i], "=")
+			out[i] = name + "=" + value + ":" + before
+		default:
+			out[i] = e
+		}
+	}
+	return out
 }
 
 // NodeInode is the identity of a node's namespace in a testbed, as its journal has it; for
