@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -76,11 +77,14 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 		fmt.Fprintln(w, "TESTBED\tSTATE\tKEEPER\tBACKEND\tNODES\tLINKS\tSINCE")
 		for _, e := range all {
 			st := cmp.Or(e.Status, &keeper.Status{})
-			since := "-"
+			since, keeper := "-", "-"
+			if e.Keeper > 0 {
+				keeper = strconv.Itoa(e.Keeper)
+			}
 			if e.Status != nil {
 				since = st.Since.Format(time.TimeOnly)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", e.Testbed, e.State, e.Keeper, cmp.Or(where(st), "-"), len(st.Nodes), len(st.Links), since)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Testbed, e.State, keeper, cmp.Or(where(st), "-"), len(st.Nodes), len(st.Links), since)
 		}
 	})
 }

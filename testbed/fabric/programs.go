@@ -1,5 +1,14 @@
 package fabric
 
+import "github.com/rocebed/rocebed/topo"
+
+// Kinds is what a Fabric implements that can say what it made a node of, where the topology left
+// the choice to the backend.
+type Kinds interface {
+	// Kind is empty for an unknown node.
+	Kind(node string) topo.Kind
+}
+
 // Programs is what a Fabric implements when real programs can run on its nodes.
 type Programs interface {
 	// ProgramEnv is what a program on the node needs in its environment ("NAME=value") for its

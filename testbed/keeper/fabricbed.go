@@ -51,8 +51,8 @@ func (b *fabricBed) Status(context.Context) (Status, error) {
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		ns := NodeStatus{Name: n.Name, Role: n.Role, Kind: n.Kind, Namespace: linux.NamespaceName(b.Testbed, n.Name)}
-		if h := f.Host(n.Name); h != nil {
-			ns.Kind = h.Kind()
+		if k, ok := f.(fabric.Kinds); ok {
+			ns.Kind = k.Kind(n.Name)
 		}
 		for _, port := range p.Ports(n.Name) {
 			ps := PortStatus{Name: port.Ref.Port, Addr: port.Addr.String(), MAC: port.MAC.String(), Peer: port.Peer.String()}

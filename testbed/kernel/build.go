@@ -124,6 +124,14 @@ func (f *Fabric) Epoch() time.Time { return f.epoch }
 // Wiring is the fabric's namespaces and links, for programs that run inside.
 func (f *Fabric) Wiring() *linux.Wiring { return f.wiring }
 
+// Kind is what a node was made of; empty for an unknown node.
+func (f *Fabric) Kind(node string) topo.Kind {
+	if n := f.nodes[node]; n != nil {
+		return n.kind
+	}
+	return ""
+}
+
 // Hosts are the hosts in the topology's order.
 func (f *Fabric) Hosts() []fabric.Host {
 	out := make([]fabric.Host, len(f.hosts))
