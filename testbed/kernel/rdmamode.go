@@ -44,9 +44,15 @@ func setMode(t *linux.Testbed, want fabric.RDMAMode, chosen bool, warn func(stri
 	if err := t.Own(kindMode, string(now)); err != nil {
 		return false, err
 	}
-	err = c.SetShared(!shared)
-	if err == nil {
-		return shared, nil
+	// Namespaces that were removed just now may not be gone yet.
+	for until := time.Now().Add(time.Second); ; <-time.After(20 * time.Millisecond) {
+		err = c.SetShared(!shared)
+		if err == nil {
+			return shared, nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(until) {
+			break
+		}
 	}
 	if derr := t.Disown(kindMode, string(now)); derr != nil {
 		return false, errors.Join(err, derr)
@@ -73,7 +79,7 @@ func restoreMode(ctx context.Context, s *linux.Scene, ids [][]string) error {
 		if len(id) != 1 {
 			continue
 		}
-		until := time.Now().Add(2 * time.Second)
+		until := time.Now().Add(5 * time.Second)
 		for {
 			err := c.SetShared(id[0] == string(fabric.RDMAShared))
 			if err == nil {
