@@ -12,6 +12,9 @@ var ErrClosed = errors.New("the loop is closed")
 
 // Real is a loop on the machine's monotonic clock, slowed by a dilation. It is one
 // goroutine. Loops made with the same dilation and epoch share one fabric time.
+//
+// Timers are never early. On Linux Go's runtime sleeps in whole milliseconds, so they are up to
+// a millisecond of wall time late on an idle machine, which Stats shows.
 type Real struct {
 	dilation Dilation
 	epoch    time.Time

@@ -114,8 +114,7 @@ func (e *end) stream(b *testing.B, wr verbs.SendWR, count, depth int) time.Durat
 	err := wait("stream", func(done func(error)) {
 		posted, completed := 0, 0
 		var batch []verbs.SendWR
-		var pump func()
-		pump = func() {
+		pump := func() {
 			batch = batch[:0]
 			for posted < count && posted-completed < depth {
 				posted++
