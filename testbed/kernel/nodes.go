@@ -108,7 +108,7 @@ func (h *host) start(ctx context.Context, f *Fabric) error {
 func (h *host) open(f *Fabric, p topo.PlanPort, name string) error {
 	var d verbs.Device
 	err := h.ns.Do(func() (err error) {
-		d, err = ibv.Open(h.loop, name, ibv.Options{Dilation: f.cfg.Dilation, Warn: f.warn})
+		d, err = ibv.Open(h.loop, name, ibv.Options{Dilation: f.cfg.Dilation, Label: p.Ref.String(), Warn: f.warn})
 		return err
 	})
 	if err != nil {

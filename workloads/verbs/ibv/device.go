@@ -351,12 +351,14 @@ func (d *device) fail(op string, err error) error {
 	case errors.Is(err, syscall.EBUSY):
 		hint = " (something still uses it)"
 	}
-	return fmt.Errorf("%s: %s: %w%s", d.name, op, err, hint)
+	return fmt.Errorf("%s: %s: %w%s", d.label(), op, err, hint)
 }
+
+func (d *device) label() string { return cmpOr(d.opt.Label, d.name) }
 
 func (d *device) warn(format string, args ...any) {
 	if d.opt.Warn != nil {
-		d.opt.Warn(d.name + ": " + fmt.Sprintf(format, args...))
+		d.opt.Warn(d.label() + ": " + fmt.Sprintf(format, args...))
 	}
 }
 

@@ -25,6 +25,9 @@ import (
 type Options struct {
 	// Dilation is the fabric's. The loop's must be the same.
 	Dilation loop.Dilation
+	// Label is what errors and warnings call the device: the port that it is, such as h1:eth0.
+	// Empty: the device's name.
+	Label string
 	// Warn is told, on the loop, about what was rounded: one sentence naming device, QP and attribute.
 	Warn func(string)
 }
