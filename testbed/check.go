@@ -51,22 +51,22 @@ func (c *checker) err() error {
 // sound says that nothing at path or below it is wrong so far.
 func (c *checker) sound(path string) bool {
 	return !slices.ContainsFunc(c.problems, func(p *strict.Problem) bool {
-		if p.Path == "" && p.Line <= 1 {
-			return true // the file could not be parsed
-		}
 		rest, under := strings.CutPrefix(p.Path, path)
 		return under && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }
 
+// given says that the key is there and sound. That one is missing has been said.
+func (c *checker) given(key string) bool { return c.s.doc.Has(key) && c.sound(key) }
+
 var scenarioName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$`)
 
 func (c *checker) check() {
 	s, f := c.s, c.f
-	if c.sound("apiVersion") && f.APIVersion != APIVersion {
+	if c.given("apiVersion") && f.APIVersion != APIVersion {
 		c.wrong("apiVersion", "%q is not a version that this rocebed reads: write %s", f.APIVersion, APIVersion)
 	}
-	if c.sound("name") && !scenarioName.MatchString(f.Name) {
+	if c.given("name") && !scenarioName.MatchString(f.Name) {
 		c.wrong("name", "%q is not a name: small letters, digits, '-', '.' and '_', at most 64", f.Name)
 	}
 	if c.sound("nics") {
@@ -75,7 +75,7 @@ func (c *checker) check() {
 	if c.sound("switches") {
 		c.take("switches", s.Switches.Validate())
 	}
-	if c.sound("topology") {
+	if c.given("topology") {
 		var err error
 		if s.Topology, err = f.Topology.Build(); err == nil {
 			s.Plan, err = s.Topology.Plan(f.Topology.PlanOptions())

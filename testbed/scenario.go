@@ -131,6 +131,9 @@ func Load(path string) (*Scenario, error) {
 func Parse(path string, source []byte) (*Scenario, error) {
 	f := file{Seed: 1}
 	doc, err := strict.Read(path, source, &f)
+	if doc.Unread() {
+		return nil, err // of what could not be read, nothing more can be said
+	}
 	s := &Scenario{
 		Name: f.Name, Seed: f.Seed, Backend: f.Backend, Dilation: f.Dilation, NICs: f.NICs, Switches: f.Switches,
 		Workloads: f.Workloads, Faults: f.Faults, Expect: f.Expect,

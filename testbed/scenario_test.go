@@ -171,3 +171,17 @@ func TestAZeroThatWouldMeanADefaultIsAProblemAtItsPlace(t *testing.T) {
 		t.Errorf("a delay of 0 is a delay: %v", err)
 	}
 }
+
+func TestAFileThatIsNoYAMLHasThatOneProblem(t *testing.T) {
+	for text, place := range map[string]string{
+		"apiVersion: rocebed/v1\nname: x\n  seed: 4\n": "bad.yaml:2:",
+		"": "bad.yaml:1:1: ", "{": "bad.yaml:1:",
+		"apiVersion: rocebed/v1\nname: [a\n": "bad.yaml:2:",
+	} {
+		_, err := Parse("bad.yaml", []byte(text))
+		var ps strict.Problems
+		if !errors.As(err, &ps) || len(ps) != 1 || !strings.HasPrefix(err.Error(), place) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -35,6 +35,7 @@ func Read(file string, data []byte, out any) (*Document, error) {
 	}
 	body, err := parse(file, data)
 	if err != nil {
+		doc.unread = true
 		return doc, Problems{err.(*Problem)}
 	}
 	d := &decoder{doc: doc, anchors: map[string]ast.Node{}, open: map[string]bool{}}

@@ -8,14 +8,18 @@ import (
 
 // Document is a decoded file that knows where its keys stood.
 type Document struct {
-	file string
-	pos  map[string]position
+	file   string
+	pos    map[string]position
+	unread bool
 }
 
 type position struct{ line, col int }
 
 // File is the name the document was read under.
 func (d *Document) File() string { return d.file }
+
+// Unread says that the file is no YAML document, so that nothing in it was looked at.
+func (d *Document) Unread() bool { return d.unread }
 
 // Has reports whether the file gave the key at path.
 func (d *Document) Has(path string) bool {
