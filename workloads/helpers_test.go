@@ -40,7 +40,7 @@ func star(hosts, nics, gpus int) *topo.Topology {
 
 // bench is an engine's surroundings in memory.
 type bench struct {
-	t      *testing.T
+	t      testing.TB
 	top    *topo.Topology
 	net    *memNet
 	devs   []*memDevice
@@ -60,7 +60,7 @@ func newBench(t *testing.T, hosts, nics, gpus int) *bench {
 }
 
 // benchOn puts each host on a loop of its own.
-func benchOn(t *testing.T, hosts, nics, gpus int, newLoop func(host int) loop.Loop) *bench {
+func benchOn(t testing.TB, hosts, nics, gpus int, newLoop func(host int) loop.Loop) *bench {
 	t.Helper()
 	b := &bench{t: t, top: star(hosts, nics, gpus), net: &memNet{devs: map[netip.Addr]*memDevice{}}}
 	addr := netip.MustParseAddr("10.0.0.1")
@@ -85,7 +85,7 @@ func benchOn(t *testing.T, hosts, nics, gpus int, newLoop func(host int) loop.Lo
 	return b
 }
 
-func specs(t *testing.T, text string) []Spec {
+func specs(t testing.TB, text string) []Spec {
 	t.Helper()
 	var s struct {
 		Workloads []Spec `yaml:"workloads"`
