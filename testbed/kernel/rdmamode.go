@@ -79,7 +79,10 @@ func restoreMode(ctx context.Context, s *linux.Scene, ids [][]string) error {
 		if len(id) != 1 {
 			continue
 		}
-		until := time.Now().Add(5 * time.Second)
+		until := time.Now()
+		if !linux.OtherNamespaces() {
+			until = until.Add(15 * time.Second) // ours are on their way out
+		}
 		for {
 			err := c.SetShared(id[0] == string(fabric.RDMAShared))
 			if err == nil {

@@ -128,6 +128,25 @@ func (n *Namespace) publish() error {
 	return nil
 }
 
+// OtherNamespaces says whether a network namespace beside the initial one has a name in /run/netns
+// or a process in it. One that has neither is on its way out, or held open by a descriptor.
+func OtherNamespaces() bool {
+	if names, err := os.ReadDir(netnsDir); err == nil && len(names) > 0 {
+		return true
+	}
+	mine, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return true
+	}
+	procs, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, p := range procs {
+		if ns, err := os.Readlink(p); err == nil && ns != mine {
+			return true
+		}
+	}
+	return false
+}
+
 // emptyName says whether path is an empty plain file: a name that nothing is bound to.
 func emptyName(path string) bool {
 	var st unix.Stat_t

@@ -122,6 +122,10 @@ func removeNamespaces(ctx context.Context, s *Scene, ids [][]string) error {
 			return fmt.Errorf("remove %s: %w", path, err)
 		}
 	}
+	// The kernel keeps a namespace as long as somebody has it open.
+	for node := range s.spaces {
+		s.letGo(node)
+	}
 	return nil
 }
 

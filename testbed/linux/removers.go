@@ -52,6 +52,7 @@ type Scene struct {
 	Testbed string
 	Log     *slog.Logger
 	spaces  map[string]*Namespace
+	bed     *Testbed
 }
 
 // Namespace is the namespace of a node, where it still exists. Things are removed before the
@@ -59,6 +60,15 @@ type Scene struct {
 func (s *Scene) Namespace(node string) (*Namespace, bool) {
 	n, ok := s.spaces[node]
 	return n, ok
+}
+
+// letGo closes what is open of a node's namespace.
+func (s *Scene) letGo(node string) {
+	s.spaces[node].close()
+	delete(s.spaces, node)
+	s.bed.mu.Lock()
+	delete(s.bed.namespaces, node)
+	s.bed.mu.Unlock()
 }
 
 type registered struct {
@@ -118,7 +128,7 @@ func sweep(ctx context.Context, t *Testbed, entries []Entry, sameBoot bool) erro
 		return cmp.Compare(ra.order, rb.order)
 	})
 
-	s := &Scene{Testbed: t.name, Log: t.log}
+	s := &Scene{Testbed: t.name, Log: t.log, bed: t}
 	var err error
 	var opened bool
 	s.spaces, opened, err = t.spaces(byKind[KindNamespace])
