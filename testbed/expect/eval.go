@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -24,10 +25,11 @@ func (p *Program) Eval(v Values) Verdict {
 	p.env.mu.Lock()
 	defer p.env.mu.Unlock()
 	p.env.table = v.Metrics
-	out, details, err := p.prog.Eval(map[string]any{"workloads": v.Workloads, "faults": v.Faults})
+	vars := map[string]any{"workloads": v.Workloads, "faults": v.Faults}
+	out, details, err := p.prog.Eval(vars)
 	verdict := Verdict{Expr: p.text}
 	if details != nil {
-		verdict.Values = p.seen(details.State())
+		verdict.Values = p.seen(details.State(), vars)
 	}
 	switch {
 	case err != nil:
@@ -39,10 +41,18 @@ func (p *Program) Eval(v Values) Verdict {
 }
 
 // seen lists the outermost parts whose values decide: selections, and calls of functions
-// that aren't operators. Literals say nothing that the expression doesn't.
-func (p *Program) seen(state interpreter.EvalState) []record.Value {
+// that aren't operators. Literals say nothing that the expression doesn't. What stands in a
+// macro over all workloads or faults is listed for each of them.
+func (p *Program) seen(state interpreter.EvalState, vars map[string]any) []record.Value {
 	var out []record.Value
 	had := map[string]bool{}
+	add := func(text string, val ref.Val) {
+		if !had[text] {
+			had[text] = true
+			out = append(out, record.Value{Expr: text, Value: show(val)})
+		}
+	}
+	over := map[string][]string{} // loop variables: what they run over
 	var visit func(x ast.Expr)
 	visit = func(x ast.Expr) {
 		val, ok := state.Value(x.ID())
@@ -64,7 +74,13 @@ func (p *Program) seen(state interpreter.EvalState) []record.Value {
 				return
 			}
 		case ast.ComprehensionKind:
-			visit(x.AsComprehension().IterRange())
+			loop := x.AsComprehension()
+			visit(loop.IterRange())
+			if names := p.env.named(loop.IterRange()); names != nil {
+				over[loop.IterVar()] = names
+				visit(loop.LoopStep())
+				delete(over, loop.IterVar())
+			}
 			return
 		case ast.ListKind:
 			for _, el := range x.AsList().Elements() {
@@ -76,14 +92,50 @@ func (p *Program) seen(state interpreter.EvalState) []record.Value {
 			return
 		}
 		text, err := cel.ExprToString(x, p.ast.NativeRep().SourceInfo())
-		if err != nil || had[text] {
+		if err != nil {
 			return
 		}
-		had[text] = true
-		out = append(out, record.Value{Expr: text, Value: show(val)})
+		for loop, names := range over {
+			index := "[" + loop + "]"
+			if !strings.Contains(text, index) {
+				continue
+			}
+			for _, name := range names {
+				one := strings.ReplaceAll(text, index, fmt.Sprintf("[%q]", name))
+				if val, ok := p.env.value(one, vars); ok {
+					add(one, val)
+				}
+			}
+			return
+		}
+		if len(over) == 0 {
+			add(text, val)
+		}
 	}
 	visit(p.ast.NativeRep().Expr())
 	return out
+}
+
+// named are the names that a macro over the workloads or the faults goes through; nil for one
+// over anything else.
+func (e *Env) named(x ast.Expr) []string {
+	if x.Kind() != ast.IdentKind {
+		return nil
+	}
+	return map[string][]string{"workloads": e.names.Workloads, "faults": e.names.Faults}[x.AsIdent()]
+}
+
+func (e *Env) value(text string, vars map[string]any) (ref.Val, bool) {
+	parsed, iss := e.cel.Compile(text)
+	if iss.Err() != nil {
+		return nil, false
+	}
+	program, err := e.cel.Program(parsed)
+	if err != nil {
+		return nil, false
+	}
+	val, _, err := program.Eval(vars)
+	return val, err == nil
 }
 
 // show prints a value as a reader would write it.

@@ -91,6 +91,23 @@ func TestAFailureShowsEveryValueItSaw(t *testing.T) {
 	}
 }
 
+func TestAFailureOverAllWorkloadsShowsEachOfThem(t *testing.T) {
+	p, problems := testEnv(t).Compile(`workloads.all(w, workloads[w].errors == 0 && workloads[w].latency.p99 < duration("1s")) && faults.exists(f, faults[f].hits > 100) && delta("out_of_seq_request") > 0`)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	v := p.Eval(testValues())
+	want := `workloads["all-pairs"].errors = 0, workloads["ring"].errors = 2, workloads["all-pairs"].latency.p99 = 12µs, ` +
+		`workloads["ring"].latency.p99 = 0s, faults["lossy"].hits = 7, delta("out_of_seq_request") = 10`
+	var got []string
+	for _, x := range v.Values {
+		got = append(got, x.Expr+" = "+x.Value)
+	}
+	if v.Passed || strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+}
+
 func TestAMetricThatNobodyMeasuredHasNoValue(t *testing.T) {
 	p, problems := testEnv(t).Compile(`delta("send_err") == 0`)
 	if problems != nil {
