@@ -120,6 +120,9 @@ func (c *checker) faults() {
 			continue
 		}
 		c.take(path, f.Validate())
+		if f.Schedule.Every > 0 && f.Schedule.Count == 0 && len(c.s.Workloads) == 0 {
+			c.wrong(path+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")
+		}
 		if c.s.Topology != nil && c.sound(path) {
 			_, err := faults.Resolve(f, c.s.Topology)
 			c.take(path, err)

@@ -185,3 +185,16 @@ func TestAFileThatIsNoYAMLHasThatOneProblem(t *testing.T) {
 		}
 	}
 }
+
+func TestAScenarioThatNothingWouldEndIsRefused(t *testing.T) {
+	text := "apiVersion: rocebed/v1\nname: endless\ntopology:\n  star: {hosts: 2}\nfaults:\n- name: a\n  kind: loss\n  at: [leaf1]\n  probability: 1%\n" +
+		"  schedule: {at: 1ms, for: 1ms, every: 5ms}\n"
+	if _, err := Parse("endless.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "endless.yaml:10:33: it comes back for ever") {
+		t.Errorf("got %v", err)
+	}
+	for _, fixed := range []string{strings.Replace(text, "5ms}", "5ms, count: 3}", 1), text + "workloads:\n- {name: w, kind: write, from: [h1], to: [h2], messages: 1}\n"} {
+		if _, err := Parse("fixed.yaml", []byte(fixed)); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -88,9 +88,8 @@ func (c *checker) wrong(key, format string, args ...any) {
 }
 
 var (
-	kinds       = []Kind{Write, Read, Send, Atomic, Incast, AllPairs, AllReduce, AllToAll}
-	ops         = []Op{OpWrite, OpRead, OpSend, OpAtomic}
-	collectives = []Kind{AllReduce, AllToAll}
+	kinds = []Kind{Write, Read, Send, Atomic, Incast, AllPairs, AllReduce, AllToAll}
+	ops   = []Op{OpWrite, OpRead, OpSend, OpAtomic}
 )
 
 // unused refuses keys that the kind has no use for.
