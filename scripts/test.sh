@@ -6,9 +6,6 @@ cd "$(dirname "$0")/.."
 begun=$SECONDS
 stage() { printf '\n== %s (at %d s)\n' "$1" $((SECONDS - begun)); }
 
-stage "rules"
-go run ./internal/lint
-
 stage "units and what needs root on this machine, with the race detector"
 # shellcheck disable=SC2046
 ROCEBED_GUEST_TESTS=1 go test -tags ibv -race -timeout 15m $(go list ./... | grep -v '/suites/')
