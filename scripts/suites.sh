@@ -29,7 +29,7 @@ for p in "${list[@]}"; do
   go test -c -tags ibv -ldflags='-s -w' -o "$ship/$p/" "./$p"
   [ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$ship/$p/"
 done
-[ ! -d scenarios ] || cp -r scenarios "$ship/"
+cp -r docs README.md scenarios "$ship/"
 cp scripts/run-tests.sh "$ship/"
 printf '%s\n' "${TEST_FLAGS:-}" > "$ship/flags"
 
