@@ -147,50 +147,55 @@ func (e *end) stream(b *testing.B, wr verbs.SendWR, count, depth int) time.Durat
 	return time.Since(begun)
 }
 
-// pingPong sends eight bytes to and fro, inline.
+// recv is the list of one receive of a ping-pong.
+func (e *end) recv() []verbs.RecvWR {
+	return []verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{{Addr: e.mr.Addr() + 64, Length: 8, LKey: e.mr.LKey()}}}}
+}
+
+// pingPong sends eight bytes to and fro, inline. Each side has a receive posted before and after.
 func pingPong(b *testing.B, x, y *end, rounds int) time.Duration {
 	b.Helper()
-	recv := verbs.RecvWR{ID: 1}
-	send := func(e *end) []verbs.SendWR {
+	ping := func(e *end) []verbs.SendWR {
 		return []verbs.SendWR{{ID: 2, Op: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, SGL: []verbs.SGE{{Addr: e.mr.Addr(), Length: 8}}}}
 	}
-	sx, sy := send(x), send(y)
-	recvSGL := func(e *end) verbs.RecvWR {
-		r := recv
-		r.SGL = []verbs.SGE{{Addr: e.mr.Addr() + 64, Length: 8, LKey: e.mr.LKey()}}
-		return r
-	}
-	rx, ry := []verbs.RecvWR{recvSGL(x)}, []verbs.RecvWR{recvSGL(y)}
-	callErr(b, y.loop, func(done func(error)) { done(y.qp.PostRecv(ry...)) })
-	callErr(b, x.loop, func(done func(error)) { done(x.qp.PostRecv(rx...)) })
 	begun := time.Now()
 	err := wait("ping-pong", func(done func(error)) {
-		answer := func(e *end, r []verbs.RecvWR, s []verbs.SendWR, more func() bool) func(verbs.WC) {
+		// answer posts the next receive and, while there is more to say, the next ping.
+		answer := func(e *end, more func() bool) func(verbs.WC) {
+			recv, send := e.recv(), ping(e)
 			return func(wc verbs.WC) {
-				switch {
-				case wc.Status != verbs.Success:
+				if wc.Status != verbs.Success {
 					done(fmt.Errorf("%v", wc.Status))
-				case wc.Op == verbs.WCRecv && more():
-					if err := e.qp.PostRecv(r...); err != nil {
-						done(err)
-					} else if err := e.qp.PostSend(s...); err != nil {
-						done(err)
-					}
+					return
+				}
+				if wc.Op != verbs.WCRecv {
+					return
+				}
+				err := e.qp.PostRecv(recv...)
+				if err == nil && more() {
+					err = e.qp.PostSend(send...)
+				}
+				if err != nil {
+					done(err)
 				}
 			}
 		}
 		n := 0
-		x.onWC = answer(x, rx, sx, func() bool {
+		answerX := answer(x, func() bool {
 			if n++; n == rounds {
 				done(nil)
 			}
 			return n < rounds
 		})
-		y.onWC = answer(y, ry, sy, func() bool { return true })
-		x.loop.Post(func() {
-			if err := x.qp.PostSend(sx...); err != nil {
-				done(err)
-			}
+		first := ping(x)
+		y.loop.Post(func() {
+			y.onWC = answer(y, func() bool { return true })
+			x.loop.Post(func() {
+				x.onWC = answerX
+				if err := x.qp.PostSend(first...); err != nil {
+					done(err)
+				}
+			})
 		})
 	})
 	if err != nil {
