@@ -62,40 +62,12 @@ func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
 
 func (f *Fabric) build(ctx context.Context) (err error) {
 	cfg := &f.cfg
-	t := cfg.Plan.Topology
-	mode := RDMAModeFor(t, cfg.NICs)
+	mode := RDMAModeFor(cfg.Plan.Topology, cfg.NICs)
 	chosen := cfg.NICs.RDMA == mode
 	if f.exclusive, err = setMode(cfg.Testbed, mode, chosen, f.warn); err != nil {
 		return err
 	}
-	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{Cables: true, TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress})
-	if err != nil {
-		return err
-	}
-	cfg.Progress("ports", 0, len(t.Nodes))
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		if n.Role == topo.Host {
-			h := &host{}
-			if h.node, err = f.newNode(n, topo.RxeHost); err != nil {
-				return err
-			}
-			f.hosts = append(f.hosts, h)
-			f.nodes[n.Name] = &h.node
-			continue
-		}
-		s, err := f.newNode(n, topo.LinuxSwitch)
-		if err != nil {
-			return err
-		}
-		f.nodes[n.Name] = &s
-	}
-	cfg.Progress("cables", 0, len(t.Links))
-	f.cables, err = cable.Lay(f.wiring, func(l *topo.Link) time.Duration { return cfg.Dilation.Wall(l.Delay) })
-	if err != nil {
-		return err
-	}
-	if err := f.wiring.Connect(ctx); err != nil {
+	if err := f.lay(ctx); err != nil {
 		return err
 	}
 	f.epoch = time.Now()
@@ -107,6 +79,57 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 	}
 	f.inject = newInjector(f)
 	return f.JudgeKeepUp()
+}
+
+// lay makes everything but RDMA: namespaces, links, addresses, routes, the ports' trees, cables.
+func (f *Fabric) lay(ctx context.Context) (err error) {
+	cfg := &f.cfg
+	t := cfg.Plan.Topology
+	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{Cables: true, TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress})
+	if err != nil {
+		return err
+	}
+	cfg.Progress("ports", 0, len(t.Nodes))
+	made := make([]*node, len(t.Nodes))
+	err = each(len(made), func(i int) (err error) {
+		made[i], err = f.newNode(&t.Nodes[i])
+		return err
+	})
+	for i, n := range made {
+		if n == nil {
+			continue
+		}
+		f.nodes[n.name] = n
+		if t.Nodes[i].Role == topo.Host {
+			f.hosts = append(f.hosts, &host{node: n})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	cfg.Progress("cables", 0, len(t.Links))
+	f.cables, err = cable.Lay(f.wiring, func(l *topo.Link) time.Duration { return cfg.Dilation.Wall(l.Delay) })
+	if err != nil {
+		return err
+	}
+	return f.wiring.Connect(ctx)
+}
+
+// each calls fn for 0 to n−1, a few at a time, and returns all errors.
+func each(n int, fn func(i int) error) error {
+	const workers = 8
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	free := make(chan struct{}, workers)
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			errs[i] = fn(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // Topology is the fabric's topology.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -22,8 +23,27 @@ type injector struct {
 	mu     sync.Mutex // held while a piece of work runs
 	closed bool
 	active []*applied
-	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
 	work   sync.WaitGroup
+
+	cutsMu sync.Mutex
+	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
+}
+
+// claim notes that a fault has a link down, unless another does.
+func (in *injector) claim(link int, name string) error {
+	in.cutsMu.Lock()
+	defer in.cutsMu.Unlock()
+	if by, taken := in.cuts[link]; taken {
+		return fmt.Errorf("fault %s has the link down already", by)
+	}
+	in.cuts[link] = name
+	return nil
+}
+
+func (in *injector) release(link int) {
+	in.cutsMu.Lock()
+	defer in.cutsMu.Unlock()
+	delete(in.cuts, link)
 }
 
 func newInjector(f *Fabric) *injector { return &injector{f: f, cuts: map[int]string{}} }
@@ -78,21 +98,24 @@ func (in *injector) apply(spec faults.Spec) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &applied{in: in, name: spec.Name}
-	for _, e := range effects {
-		if err := e.apply(); err != nil {
-			err = fmt.Errorf("fault %s: apply: %w", spec.Name, err)
-			if herr := a.healAll(); herr != nil {
-				// What could not be undone stays the caller's to heal.
-				in.active = append(in.active, a)
-				return a, errors.Join(err, herr)
-			}
-			return nil, err
+	a := &applied{in: in, name: spec.Name, effects: effects}
+	if err := a.each(effect.apply); err != nil {
+		err = fmt.Errorf("fault %s: apply: %w", spec.Name, err)
+		if herr := a.healAll(); herr != nil {
+			// What could not be undone stays the caller's to heal.
+			in.active = append(in.active, a)
+			return a, errors.Join(err, herr)
 		}
-		a.effects = append(a.effects, e)
+		return nil, err
 	}
 	in.active = append(in.active, a)
 	return a, nil
+}
+
+// each does something with every effect, a few at a time: they are about different places, and
+// most of the time is spent waiting for the kernel.
+func (a *applied) each(do func(effect) error) error {
+	return each(len(a.effects), func(i int) error { return do(a.effects[i]) })
 }
 
 // plan turns a fault into what it does at each place.
@@ -170,21 +193,17 @@ func (in *injector) run(work func(), refuse func(error)) {
 
 // Verify reads the fault back from the kernel.
 func (a *applied) Verify(done func(error)) {
-	a.do("verify", done, func(e effect) error { return e.verify() })
+	a.do("verify", done, effect.verify)
 }
 
 // VerifyClean checks that nothing of the fault is left.
 func (a *applied) VerifyClean(done func(error)) {
-	a.do("verify that it is healed", done, func(e effect) error { return e.clean() })
+	a.do("verify that it is healed", done, effect.clean)
 }
 
 func (a *applied) do(what string, done func(error), each func(effect) error) {
 	a.in.run(func() {
-		var errs []error
-		for _, e := range a.effects {
-			errs = append(errs, each(e))
-		}
-		done(a.named(what, errors.Join(errs...)))
+		done(a.named(what, a.each(each)))
 	}, done)
 }
 
@@ -198,28 +217,23 @@ func (a *applied) named(what string, err error) error {
 // Hits is how many packets, or for a cut cable losses of carrier, the fault has caused.
 func (a *applied) Hits(done func(uint64, error)) {
 	a.in.run(func() {
-		var sum uint64
-		var errs []error
-		for _, e := range a.effects {
+		var sum atomic.Uint64
+		err := a.each(func(e effect) error {
 			n, err := e.hits()
-			sum += n
-			errs = append(errs, err)
-		}
-		done(sum, a.named("count hits", errors.Join(errs...)))
+			sum.Add(n)
+			return err
+		})
+		done(sum.Load(), a.named("count hits", err))
 	}, func(err error) { done(0, err) })
 }
 
-// Heal undoes the fault, the last effect first.
+// Heal undoes the fault.
 func (a *applied) Heal(done func(error)) {
 	a.in.run(func() { done(a.named("heal", a.healAll())) }, done)
 }
 
 func (a *applied) healAll() error {
-	var errs []error
-	for _, e := range slices.Backward(a.effects) {
-		errs = append(errs, e.heal())
-	}
-	err := errors.Join(errs...)
+	err := a.each(effect.heal)
 	if err == nil {
 		a.in.active = slices.DeleteFunc(a.in.active, func(o *applied) bool { return o == a })
 	}

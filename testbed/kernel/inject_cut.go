@@ -73,14 +73,14 @@ func (e *cut) apply() error {
 		return err
 	}
 	// A flapping link may be up at the moment, and is another fault's all the same.
-	if by, taken := e.f.inject.cuts[e.cable()]; taken {
-		return fmt.Errorf("%s: fault %s has the link down already", e.ref, by)
+	if err := e.f.inject.claim(e.cable(), e.name); err != nil {
+		return fmt.Errorf("%s: %w", e.ref, err)
 	}
 	if !up {
+		e.f.inject.release(e.cable())
 		return fmt.Errorf("%s: the link is down already", e.ref)
 	}
 	e.before, e.down = lost, true
-	e.f.inject.cuts[e.cable()] = e.name
 	if err := e.f.wiring.SetCable(e.ref, false); err != nil {
 		return errors.Join(err, e.heal())
 	}
@@ -118,7 +118,7 @@ func (e *cut) heal() error {
 	if err := e.f.awaitCarrier(e.ref, true); err != nil {
 		return err
 	}
-	delete(e.f.inject.cuts, e.cable())
+	e.f.inject.release(e.cable())
 	e.final, e.healed = n, true
 	return nil
 }

@@ -47,9 +47,11 @@ type impaired struct {
 	from   topo.PortRef
 	what   cable.Impairment
 
-	before uint64 // packets through the delay line when it was applied
-	final  uint64 // hits when it was healed
-	healed bool
+	before  uint64 // packets through the delay line when a pure delay was applied
+	final   uint64 // hits when it was healed
+	applied bool
+	counted bool // final is set
+	healed  bool
 }
 
 func (e *impaired) check() error {
@@ -63,12 +65,16 @@ func (e *impaired) check() error {
 }
 
 func (e *impaired) apply() error {
-	s, err := e.cables.DelayLine(e.from)
-	if err != nil {
-		return err
+	if e.what.Stage == nil {
+		s, err := e.cables.DelayLine(e.from)
+		if err != nil {
+			return err
+		}
+		e.before = s.Packets
 	}
-	e.before = s.Packets
-	return e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
+	err := e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
+	e.applied = err == nil
+	return err
 }
 
 func (e *impaired) verify() error { return e.cables.Verify(e.from) }
@@ -76,7 +82,7 @@ func (e *impaired) verify() error { return e.cables.Verify(e.from) }
 // hits are the packets that the stage acted on, or for a pure delay those that the delay line
 // has let go since.
 func (e *impaired) hits() (uint64, error) {
-	if e.healed {
+	if e.counted {
 		return e.final, nil
 	}
 	if e.what.Stage != nil {
@@ -88,18 +94,20 @@ func (e *impaired) hits() (uint64, error) {
 }
 
 func (e *impaired) heal() error {
-	if e.healed {
+	if e.healed || !e.applied {
 		return nil
 	}
-	n, err := e.hits()
-	if err != nil {
-		return err
+	// Counted once: a second try must not stumble over a stage that is gone already.
+	if !e.counted {
+		n, err := e.hits()
+		if err != nil {
+			return err
+		}
+		e.final, e.counted = n, true
 	}
-	if err := e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) }); err != nil {
-		return err
-	}
-	e.final, e.healed = n, true
-	return nil
+	err := e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) })
+	e.healed = err == nil
+	return err
 }
 
 func (e *impaired) clean() error {

@@ -41,20 +41,25 @@ func (n *node) Close(context.Context) error {
 }
 
 // newNode declares and makes the trees of a node's ports.
-func (f *Fabric) newNode(n *topo.Node, kind topo.Kind) (node, error) {
-	made := node{name: n.Name, kind: kind, ns: f.wiring.Node(n.Name)}
+func (f *Fabric) newNode(n *topo.Node) (*node, error) {
+	made := &node{name: n.Name, kind: topo.LinuxSwitch, ns: f.wiring.Node(n.Name)}
+	if n.Role == topo.Host {
+		made.kind = topo.RxeHost
+	}
 	declared := map[string]tc.Port{}
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		declared[p.Ref.Port] = f.cfg.port(p, n.Role)
 	}
 	var err error
-	made.ports, err = newPorts(made.ns, declared)
-	return made, err
+	if made.ports, err = newPorts(made.ns, declared); err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 // host is an rxe-host.
 type host struct {
-	node
+	*node
 	loop *loop.Real
 	nics []fabric.NIC
 	rdma *nldev.Conn // as the host's namespace sees it

@@ -25,16 +25,18 @@ type Set struct {
 	conn    *tc.Conn
 	forward *forwarder
 
-	mu      sync.Mutex
-	wires   map[topo.PortRef]*wire // by the port that sends
+	wires   map[topo.PortRef]*wire // by the port that sends; as laid
 	noNetem error                  // why there is no delay line, where there is none
 }
 
 // wire is one direction of a cable.
 type wire struct {
-	from     topo.PortRef
-	in, out  int // interface indices
+	from    topo.PortRef
+	in, out int // interface indices
+
+	mu       sync.Mutex
 	declared Wire
+	line     tc.Netem  // the delay line as it was last set
 	delayed  bool      // packets go through the delay line
 	stages   []*placed // in the order that packets meet them
 }
@@ -102,7 +104,7 @@ func (s *Set) layDelays() error {
 		}
 		needed = needed || q.Delay > 0
 		tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Add, Object: delayLine(q)}, d.from.String())
-		d.delayed = delays(q)
+		d.line, d.delayed = q, delays(q)
 		if err := s.forward.set(d.in, d.hop()); err != nil {
 			return fmt.Errorf("%s: %w", d.from, err)
 		}
@@ -141,12 +143,12 @@ func attach(ifindex int, p *ebpf.Program, where link.Anchor) (link.Link, error) 
 
 // Wire is what is declared about the direction that begins at a port.
 func (s *Set) Wire(from topo.PortRef) (Wire, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d, err := s.wire(from)
 	if err != nil {
 		return Wire{}, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.declared, nil
 }
 
@@ -161,12 +163,12 @@ func (s *Set) wire(from topo.PortRef) (*wire, error) {
 // What both declarations have goes on undisturbed, its counters too. After an error, the old
 // declaration is in force as far as the kernel lets it.
 func (s *Set) Change(from topo.PortRef, change func(Wire) Wire) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d, err := s.wire(from)
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	want := change(d.declared)
 	if err := want.Check(); err != nil {
 		return fmt.Errorf("%s: %w", from, err)
@@ -246,21 +248,24 @@ func (s *Set) delay(d *wire, want Wire) error {
 		}
 		return nil
 	}
+	if q == d.line {
+		return nil
+	}
 	var b nl.Batch
 	tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Change, Object: delayLine(q)}, "delay")
 	if err := s.conn.Send(&b); err != nil {
 		return err
 	}
+	d.line = q
 	d.delayed = d.delayed || delays(q)
 	return s.forward.set(d.in, d.hop())
 }
 
 // Close takes stages off all cables. Forwarders and delay lines go with their interfaces.
 func (s *Set) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var errs []error
 	for _, d := range s.wires {
+		d.mu.Lock()
 		for _, p := range d.stages {
 			errs = append(errs, p.remove())
 		}

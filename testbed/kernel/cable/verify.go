@@ -17,10 +17,10 @@ import (
 // it differs from what is declared: the programs in their order, the forwarder's table, and the
 // delay line with every parameter that the kernel reports.
 func (s *Set) Verify(from topo.PortRef) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d, err := s.wire(from)
 	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		err = s.verify(d)
 	}
 	if err != nil {
@@ -107,12 +107,12 @@ func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
 
 // Counts are the counters of an impairment's stage.
 func (s *Set) Counts(from topo.PortRef, id string) (Counts, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d, err := s.wire(from)
 	if err != nil {
 		return Counts{}, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, p := range d.stages {
 		if p.id == id {
 			return p.stage.Counts()
@@ -124,8 +124,6 @@ func (s *Set) Counts(from topo.PortRef, id string) (Counts, error) {
 // DelayLine is the delay line of the direction that begins at a port as the kernel has it: what
 // has left it, what is in it. Drops are always none, or the machine has lost packets.
 func (s *Set) DelayLine(from topo.PortRef) (tc.Stats, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d, err := s.wire(from)
 	if err != nil || s.noNetem != nil {
 		return tc.Stats{}, err
@@ -142,8 +140,6 @@ func (s *Set) DelayLine(from topo.PortRef) (tc.Stats, error) {
 
 // DelayLines are all delay lines, by the port that sends.
 func (s *Set) DelayLines() (map[topo.PortRef]tc.Stats, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.noNetem != nil {
 		return nil, nil
 	}
