@@ -14,6 +14,7 @@ import (
 
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/kernel"
+	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
@@ -84,7 +85,7 @@ func benchFabric(b *testing.B) *kernel.Fabric {
 	testneed.Rxe(b)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	f, err := newFabric(ctx, 1)
+	f, err := newFabric(ctx, 1, topo.IPv4)
 	if err != nil {
 		b.Fatal(err)
 	}

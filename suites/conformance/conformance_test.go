@@ -39,7 +39,7 @@ const patience = 60 * time.Second
 
 var _ = Describe("the verbs on rxe", func() {
 	Context("at wall time", Ordered, ContinueOnFailure, func() {
-		suite := open(1)
+		suite := open(1, topo.IPv4)
 		for _, c := range conformance.Cases() {
 			It(c.Name, func() { c.Run(GinkgoT(), *suite) })
 		}
@@ -48,9 +48,18 @@ var _ = Describe("the verbs on rxe", func() {
 
 	// The device's timers are 16 times longer, and all times as the cases see them the same.
 	Context("at dilation 16", Ordered, ContinueOnFailure, func() {
-		suite := open(16)
+		suite := open(16, topo.IPv4)
 		for _, c := range conformance.Cases() {
 			if c.Timers {
+				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
+			}
+		}
+	})
+
+	Context("over IPv6", Ordered, ContinueOnFailure, func() {
+		suite := open(1, topo.IPv6)
+		for _, c := range conformance.Cases() {
+			if c.Network {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
 			}
 		}
@@ -58,10 +67,10 @@ var _ = Describe("the verbs on rxe", func() {
 })
 
 // open has the container it is called in open the provider before its first spec.
-func open(d loop.Dilation) **conformance.Suite {
+func open(d loop.Dilation, addresses topo.Family) **conformance.Suite {
 	suite := new(*conformance.Suite)
 	BeforeAll(func(ctx SpecContext) {
-		f := build(ctx, d)
+		f := build(ctx, d, addresses)
 		var err error
 		*suite, err = conformance.Open(rxe(f))
 		Expect(err).NotTo(HaveOccurred())
@@ -71,18 +80,18 @@ func open(d loop.Dilation) **conformance.Suite {
 }
 
 // build brings the fabric up for the suite's time.
-func build(ctx context.Context, d loop.Dilation) *kernel.Fabric {
+func build(ctx context.Context, d loop.Dilation, addresses topo.Family) *kernel.Fabric {
 	GinkgoHelper()
-	f, err := newFabric(ctx, d)
+	f, err := newFabric(ctx, d, addresses)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(f.Close, NodeTimeout(time.Minute))
 	return f
 }
 
 // newFabric brings the fabric up; its links are faster than any machine's guest.
-func newFabric(ctx context.Context, d loop.Dilation) (*kernel.Fabric, error) {
+func newFabric(ctx context.Context, d loop.Dilation, addresses topo.Family) (*kernel.Fabric, error) {
 	delay := time.Duration(0)
-	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps * topo.Rate(d.Factor()), Delay: &delay}}
+	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, Addresses: addresses, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps * topo.Rate(d.Factor()), Delay: &delay}}
 	top, err := spec.Build()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,21 @@ func TestEveryCaseHasANameOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestSomeCasesTurnOnTimersAndSomeOnTheNetwork(t *testing.T) {
+	timers, network := 0, 0
+	for _, c := range Cases() {
+		if c.Timers {
+			timers++
+		}
+		if c.Network {
+			network++
+		}
+	}
+	if all := len(Cases()); timers < 5 || network < 8 || timers+network > all/2 {
+		t.Errorf("%d and %d of %d cases", timers, network, all)
+	}
+}
+
 func TestShapesCutAMessageWithoutLossIntoAtMostEightPieces(t *testing.T) {
 	for _, mtu := range []int{256, 1024, 4096} {
 		for _, n := range sizes(mtu) {

@@ -57,6 +57,9 @@ type Case struct {
 	// Timers says that the case turns on the QP's timers: it is worth running at more than one
 	// dilation.
 	Timers bool
+	// Network says that the case turns on addresses and headers: it is worth running over IPv4
+	// and over IPv6.
+	Network bool
 }
 
 // Run runs the case.
