@@ -39,7 +39,7 @@ const patience = 60 * time.Second
 
 var _ = Describe("the verbs on rxe", func() {
 	Context("at wall time", Ordered, ContinueOnFailure, func() {
-		suite := open(1, topo.IPv4)
+		suite := open(1, topo.IPv4, 0, 1)
 		for _, c := range conformance.Cases() {
 			It(c.Name, func() { c.Run(GinkgoT(), *suite) })
 		}
@@ -48,7 +48,7 @@ var _ = Describe("the verbs on rxe", func() {
 
 	// The device's timers are 16 times longer, and all times as the cases see them the same.
 	Context("at dilation 16", Ordered, ContinueOnFailure, func() {
-		suite := open(16, topo.IPv4)
+		suite := open(16, topo.IPv4, 0, 1)
 		for _, c := range conformance.Cases() {
 			if c.Timers {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
@@ -56,8 +56,18 @@ var _ = Describe("the verbs on rxe", func() {
 		}
 	})
 
+	// rxe hands a packet to its own device over without a network (rxe_net.c rxe_loopback).
+	Context("between two openings of one device", Ordered, ContinueOnFailure, func() {
+		suite := open(1, topo.IPv4, 0, 0)
+		for _, c := range conformance.Cases() {
+			if c.Network {
+				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
+			}
+		}
+	})
+
 	Context("over IPv6", Ordered, ContinueOnFailure, func() {
-		suite := open(1, topo.IPv6)
+		suite := open(1, topo.IPv6, 0, 1)
 		for _, c := range conformance.Cases() {
 			if c.Network {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
@@ -66,13 +76,13 @@ var _ = Describe("the verbs on rxe", func() {
 	})
 })
 
-// open has the container it is called in open the provider before its first spec.
-func open(d loop.Dilation, addresses topo.Family) **conformance.Suite {
+// open has the container it is called in open the provider on two hosts before its first spec.
+func open(d loop.Dilation, addresses topo.Family, a, b int) **conformance.Suite {
 	suite := new(*conformance.Suite)
 	BeforeAll(func(ctx SpecContext) {
 		f := build(ctx, d, addresses)
 		var err error
-		*suite, err = conformance.Open(rxe(f))
+		*suite, err = conformance.Open(rxe(f, a, b))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup((*suite).Close)
 	}, NodeTimeout(time.Minute))
@@ -107,13 +117,13 @@ func newFabric(ctx context.Context, d loop.Dilation, addresses topo.Family) (*ke
 	return kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: d})
 }
 
-// rxe is the provider under proof, on a fabric's first two hosts.
-func rxe(f *kernel.Fabric) conformance.Provider {
+// rxe is the provider under proof, on two of a fabric's hosts.
+func rxe(f *kernel.Fabric, a, b int) conformance.Provider {
 	return conformance.Provider{
 		Name:       "ibv on rxe",
 		Departures: conformance.Rxe,
 		Open: func(i int) (conformance.Endpoint, error) {
-			host := f.Hosts()[i]
+			host := f.Hosts()[[]int{a, b}[i]]
 			nic := host.NICs()[0]
 			d, err := ibv.Open(host.Loop(), f.DeviceName(nic.Port), ibv.Options{Dilation: f.Dilation()})
 			return conformance.Endpoint{Device: d, GIDIndex: nic.GIDIndex, GID: nic.GID}, err
