@@ -58,6 +58,16 @@ var _ = Describe("the RC transport", func() {
 		intact("when the link carries a tenth", "kind: rate, rate: 1Gbps"),
 	)
 
+	It("survives a flapping link", func(ctx SpecContext) {
+		run := bed.Run(ctx, scenario(`workloads:
+  - {name: w, kind: write, from: [h1], to: [h2], size: 64KiB, messages: 400}
+`, fault("kind: flap, period: 6ms, down: 500us, schedule: {at: 2ms}")))
+		Expect(run).To(match.Pass())
+		Expect(run.Workload("w")).To(match.BeIntact())
+		Expect(run).To(match.Count(back, BeNumerically(">", 0)))
+		Expect(run).To(match.Count("send_err", BeZero()))
+	}, SpecTimeout(3*time.Minute))
+
 	It("sends nothing again because of a constant delay below its timeout", func(ctx SpecContext) {
 		const latency = `workloads:
   - {name: ping, kind: write, mode: latency, from: [h1], to: [h2], size: 64, messages: 50, start: 1ms, qp: {timeout: 12}}
