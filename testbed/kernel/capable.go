@@ -46,7 +46,7 @@ func Capable(ctx context.Context) error {
 		return fmt.Errorf("kernel release %q: %w", release, err)
 	}
 	if major < leastKernel[0] || major == leastKernel[0] && minor < leastKernel[1] {
-		errs = append(errs, fmt.Errorf("Linux %s is older than %d.%d, from which on rdma_rxe works in network namespaces", release, leastKernel[0], leastKernel[1]))
+		errs = append(errs, fmt.Errorf("its release %s is older than %d.%d, from which on rdma_rxe works in network namespaces", release, leastKernel[0], leastKernel[1]))
 	}
 	if len(errs) > 0 {
 		return join(errs)

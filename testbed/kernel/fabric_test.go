@@ -20,11 +20,12 @@ import (
 // nothing is lost, an emulated machine that is busy elsewhere must not make a timeout. hasty is
 // 4.2 ms, 268 ms of wall time: where the last packet of a message is lost, only the timer helps.
 const (
-	testDilation loop.Dilation = 64
-	patient                    = 14
-	hasty                      = 10
-	testRetries                = 6
+	patient     = 14
+	hasty       = 10
+	testRetries = 6
 )
+
+const testDilation loop.Dilation = 64
 
 var testbeds int
 

@@ -53,9 +53,9 @@ type value struct {
 }
 
 const (
-	offSeen  = 0
-	offHits  = 8
-	offState = 16
+	offSeen  = int16(unsafe.Offsetof(value{}.seen))
+	offHits  = int16(unsafe.Offsetof(value{}.hits))
+	offState = int16(unsafe.Offsetof(value{}.state))
 )
 
 // Stage is a loaded program and its counters. It does nothing until a Direction has it.
