@@ -36,6 +36,9 @@ type Fabric struct {
 
 // Build brings a plan to life. What it made is gone again when it returns an error.
 func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
+	if cfg.Testbed == nil {
+		return nil, errors.New("kernel fabric: a testbed is required")
+	}
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,7 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 	if f.exclusive, err = setMode(cfg.Testbed, mode, chosen, f.warn); err != nil {
 		return err
 	}
+	f.rounded()
 	if err := f.lay(ctx); err != nil {
 		return err
 	}
@@ -90,18 +94,22 @@ func (f *Fabric) lay(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Progress("ports", 0, len(t.Nodes))
-	made := make([]*node, len(t.Nodes))
-	err = each(len(made), func(i int) (err error) {
-		made[i], err = f.newNode(&t.Nodes[i])
+	made := make([]fabric.Node, len(t.Nodes))
+	drivers := driversOf(f)
+	err = each(len(made), func(i int) error {
+		d, err := drivers.of(&t.Nodes[i])
+		if err == nil {
+			made[i], err = d.Build(ctx, &t.Nodes[i])
+		}
 		return err
 	})
-	for i, n := range made {
-		if n == nil {
-			continue
-		}
-		f.nodes[n.name] = n
-		if t.Nodes[i].Role == topo.Host {
-			f.hosts = append(f.hosts, &host{node: n})
+	for _, n := range made {
+		switch n := n.(type) {
+		case *host:
+			f.nodes[n.name] = n.node
+			f.hosts = append(f.hosts, n)
+		case *node:
+			f.nodes[n.name] = n
 		}
 	}
 	if err != nil {

@@ -3,8 +3,6 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -65,31 +63,4 @@ func (c *Config) port(p topo.PlanPort, role topo.Role) tc.Port {
 		}
 	}
 	return tc.Port{Rate: wallRate(l.Rate, c.Dilation), MTU: l.MTU, Priorities: []tc.Priority{q}}
-}
-
-// check refuses what this backend can't make, before anything is made.
-func (c *Config) check() error {
-	if c.Testbed == nil || c.Plan == nil {
-		return errors.New("kernel fabric: Testbed and Plan are required")
-	}
-	return c.checkNodes()
-}
-
-func (c *Config) checkNodes() error {
-	var errs []error
-	for i := range c.Plan.Topology.Nodes {
-		n := &c.Plan.Topology.Nodes[i]
-		switch {
-		case n.Role == topo.Host && (n.Kind == "" || n.Kind == topo.RxeHost):
-		case n.Role == topo.Switch && (n.Kind == "" || n.Kind == topo.LinuxSwitch):
-		default:
-			errs = append(errs, fmt.Errorf("%s: the kernel backend makes %s and %s nodes, not %s (the soft backend does)", n.Name, topo.RxeHost, topo.LinuxSwitch, n.Kind))
-		}
-		for _, p := range c.Plan.Ports(n.Name) {
-			if err := c.port(p, n.Role).Check(); err != nil {
-				errs = append(errs, fmt.Errorf("%s: at a dilation of %v: %w", p.Ref, c.Dilation, err))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

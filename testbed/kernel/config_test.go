@@ -3,11 +3,13 @@
 package kernel
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -67,5 +69,35 @@ func TestGuestMemoryFollowsFromTheTopology(t *testing.T) {
 	}
 	if auto := GuestMemoryMB(large, fabric.NICSettings{}); auto >= shared {
 		t.Errorf("64 hosts need %d MB by themselves, %d sharing", auto, shared)
+	}
+}
+
+func TestFaultsThatThisFabricCannotHaveAreRefusedUpFront(t *testing.T) {
+	cfg := Config{Plan: planned(t, star(2, 100*topo.Mbps, time.Microsecond)), Dilation: 1024}
+	at := []string{"leaf1:eth0"}
+	for reason, s := range map[string]faults.Spec{
+		"no more than the fault": {Kind: faults.RateLimit, Rate: topo.Gbps},
+		"at least 8kbps":         {Kind: faults.RateLimit, Rate: topo.Mbps},
+		"as far as netem goes":   {Kind: faults.Delay, Delay: time.Second, Jitter: 10 * time.Millisecond},
+		"not between 0 and 1h":   {Kind: faults.Delay, Delay: time.Minute},
+		"notices nothing":        {Kind: faults.LinkFlap, Period: 4 * time.Microsecond, Down: 2 * time.Microsecond},
+	} {
+		s.Name, s.At = "x", at
+		if err := cfg.CheckFault(s); err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), "leaf1:eth0") {
+			t.Errorf("expected leaf1:eth0 and %q, got %v", reason, err)
+		}
+	}
+	if err := cfg.CheckFault(faults.Spec{Name: "x", At: at, Kind: faults.RateLimit, Rate: 50 * topo.Mbps}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARateThatDilationMovesIsWarnedOf(t *testing.T) {
+	for rate, warns := range map[topo.Rate]int{100 * topo.Gbps: 0, 10 * topo.Mbps: 1} {
+		f := &Fabric{cfg: Config{Plan: planned(t, star(2, rate, 0)), Dilation: 1024, Log: slog.New(slog.DiscardHandler)}}
+		f.rounded()
+		if w := f.Warnings(); len(w) != warns {
+			t.Errorf("%v: warnings %q", rate, w)
+		}
 	}
 }

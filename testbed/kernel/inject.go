@@ -40,6 +40,13 @@ func (in *injector) claim(link int, name string) error {
 	return nil
 }
 
+// cutBy is the fault that has a link down; empty: none.
+func (in *injector) cutBy(link int) string {
+	in.cutsMu.Lock()
+	defer in.cutsMu.Unlock()
+	return in.cuts[link]
+}
+
 func (in *injector) release(link int) {
 	in.cutsMu.Lock()
 	defer in.cutsMu.Unlock()
@@ -51,6 +58,9 @@ func newInjector(f *Fabric) *injector { return &injector{f: f, cuts: map[int]str
 // effect is what a fault does at one place. Healing may be asked for again after an error, and
 // what a healed effect has hit can still be asked.
 type effect interface {
+	// possible says why it can't be on this fabric at all; allowed, why it can't be now.
+	possible() error
+	allowed() error
 	apply() error
 	verify() error
 	hits() (uint64, error)
@@ -72,10 +82,11 @@ func (in *injector) Check(spec faults.Spec) error {
 		return err
 	}
 	for _, e := range effects {
-		if c, ok := e.(interface{ check() error }); ok {
-			if err := c.check(); err != nil {
-				return fmt.Errorf("fault %s: %w", spec.Name, err)
-			}
+		if err := e.possible(); err != nil {
+			return fmt.Errorf("fault %s: %w", spec.Name, err)
+		}
+		if err := e.allowed(); err != nil {
+			return fmt.Errorf("fault %s: %w", spec.Name, err)
 		}
 	}
 	return nil
@@ -146,7 +157,7 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 			if err != nil {
 				return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
 			}
-			effects = append(effects, &impaired{cables: in.f.cables, from: from, what: imp})
+			effects = append(effects, &impaired{f: in.f, from: from, what: imp})
 		}
 	}
 	return effects, nil

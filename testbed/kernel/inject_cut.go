@@ -67,6 +67,16 @@ func (f *Fabric) awaitCarrier(ref topo.PortRef, want bool) error {
 	}
 }
 
+func (e *cut) possible() error { return nil }
+
+// allowed refuses a link that another fault has down, or down at times.
+func (e *cut) allowed() error {
+	if by := e.f.inject.cutBy(e.cable()); by != "" {
+		return fmt.Errorf("%s: fault %s has the link down already", e.ref, by)
+	}
+	return nil
+}
+
 func (e *cut) apply() error {
 	up, _, lost, err := e.f.carrier(e.ref)
 	if err != nil {
@@ -158,7 +168,7 @@ func (in *injector) flap(s *faults.Spec, ref topo.PortRef) *flapping {
 	}
 }
 
-func (e *flapping) check() error {
+func (e *flapping) possible() error {
 	if e.downFor < leastFlap || e.period-e.downFor < leastFlap {
 		return fmt.Errorf("%s: down for %v and up for %v of wall time: the kernel notices nothing shorter than %v", e.ref, e.downFor, e.period-e.downFor, leastFlap)
 	}
@@ -166,7 +176,7 @@ func (e *flapping) check() error {
 }
 
 func (e *flapping) apply() error {
-	if err := e.check(); err != nil {
+	if err := e.possible(); err != nil {
 		return err
 	}
 	if err := e.cut.apply(); err != nil {

@@ -31,18 +31,12 @@ func (e *slow) ports() (*ports, error) {
 	return n.ports, nil
 }
 
-func (e *slow) check() error {
-	p, err := e.ports()
-	if err != nil {
-		return err
-	}
-	d := p.declaration(e.from.Port)
-	link := wallRate(e.f.Plan().Link(e.from).Rate, e.f.cfg.Dilation)
-	switch {
-	case e.rate >= link:
-		return fmt.Errorf("%s: the link carries no more than the fault leaves it (%v, %v of wall time)", e.from, e.f.Plan().Link(e.from).Rate, link)
-	case d.Rate != link:
-		return fmt.Errorf("%s: its rate is limited by another fault already", e.from)
+// possible compares the rate with the link's.
+func (e *slow) possible() error {
+	port, _ := e.f.Plan().Port(e.from)
+	d := e.f.cfg.port(port, e.f.Plan().Node(e.from.Node).Role)
+	if e.rate >= d.Rate {
+		return fmt.Errorf("%s: the link carries no more than the fault leaves it (%v, %v of wall time)", e.from, e.f.Plan().Link(e.from).Rate, d.Rate)
 	}
 	d.Rate = e.rate
 	if err := d.Check(); err != nil {
@@ -51,8 +45,23 @@ func (e *slow) check() error {
 	return nil
 }
 
+// allowed refuses a link that another fault slows.
+func (e *slow) allowed() error {
+	p, err := e.ports()
+	if err != nil {
+		return err
+	}
+	if p.declaration(e.from.Port).Rate != wallRate(e.f.Plan().Link(e.from).Rate, e.f.cfg.Dilation) {
+		return fmt.Errorf("%s: its rate is limited by another fault already", e.from)
+	}
+	return nil
+}
+
 func (e *slow) apply() error {
-	if err := e.check(); err != nil {
+	if err := e.possible(); err != nil {
+		return err
+	}
+	if err := e.allowed(); err != nil {
 		return err
 	}
 	p, err := e.ports()

@@ -37,15 +37,14 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 	default:
 		return imp, fmt.Errorf("the kernel backend has no fault of kind %q", s.Kind)
 	}
-	// A fault that could not stand even alone is refused up front.
-	return imp, cable.Wire{}.With(imp).Check()
+	return imp, nil
 }
 
 // impaired is a fault on one direction of a cable.
 type impaired struct {
-	cables *cable.Set
-	from   topo.PortRef
-	what   cable.Impairment
+	f    *Fabric
+	from topo.PortRef
+	what cable.Impairment
 
 	before  uint64 // packets through the delay line when a pure delay was applied
 	final   uint64 // hits when it was healed
@@ -54,30 +53,41 @@ type impaired struct {
 	healed  bool
 }
 
-func (e *impaired) check() error {
-	w, err := e.cables.Wire(e.from)
-	if err == nil {
-		if err = w.With(e.what).Check(); err != nil {
-			err = fmt.Errorf("%s: %w", e.from, err)
-		}
+// possible looks at the fault alone on its cable.
+func (e *impaired) possible() error {
+	return e.on(cable.Wire{Delay: e.f.cfg.Dilation.Wall(e.f.Plan().Link(e.from).Delay)})
+}
+
+// allowed looks at it beside the faults that are there.
+func (e *impaired) allowed() error {
+	w, err := e.f.cables.Wire(e.from)
+	if err != nil {
+		return err
 	}
-	return err
+	return e.on(w)
+}
+
+func (e *impaired) on(w cable.Wire) error {
+	if err := w.With(e.what).Check(); err != nil {
+		return fmt.Errorf("%s: %w", e.from, err)
+	}
+	return nil
 }
 
 func (e *impaired) apply() error {
 	if e.what.Stage == nil {
-		s, err := e.cables.DelayLine(e.from)
+		s, err := e.f.cables.DelayLine(e.from)
 		if err != nil {
 			return err
 		}
 		e.before = s.Packets
 	}
-	err := e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
+	err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
 	e.applied = err == nil
 	return err
 }
 
-func (e *impaired) verify() error { return e.cables.Verify(e.from) }
+func (e *impaired) verify() error { return e.f.cables.Verify(e.from) }
 
 // hits are the packets that the stage acted on, or for a pure delay those that the delay line
 // has let go since.
@@ -86,10 +96,10 @@ func (e *impaired) hits() (uint64, error) {
 		return e.final, nil
 	}
 	if e.what.Stage != nil {
-		c, err := e.cables.Counts(e.from, e.what.ID)
+		c, err := e.f.cables.Counts(e.from, e.what.ID)
 		return c.Hits, err
 	}
-	s, err := e.cables.DelayLine(e.from)
+	s, err := e.f.cables.DelayLine(e.from)
 	return s.Packets - e.before, err
 }
 
@@ -105,13 +115,13 @@ func (e *impaired) heal() error {
 		}
 		e.final, e.counted = n, true
 	}
-	err := e.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) })
+	err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) })
 	e.healed = err == nil
 	return err
 }
 
 func (e *impaired) clean() error {
-	w, err := e.cables.Wire(e.from)
+	w, err := e.f.cables.Wire(e.from)
 	if err != nil {
 		return err
 	}
@@ -120,5 +130,5 @@ func (e *impaired) clean() error {
 			return fmt.Errorf("%s: %s is still on the cable", e.from, i.ID)
 		}
 	}
-	return e.cables.Verify(e.from)
+	return e.f.cables.Verify(e.from)
 }

@@ -41,11 +41,8 @@ func (n *node) Close(context.Context) error {
 }
 
 // newNode declares and makes the trees of a node's ports.
-func (f *Fabric) newNode(n *topo.Node) (*node, error) {
-	made := &node{name: n.Name, kind: topo.LinuxSwitch, ns: f.wiring.Node(n.Name)}
-	if n.Role == topo.Host {
-		made.kind = topo.RxeHost
-	}
+func (f *Fabric) newNode(n *topo.Node, kind topo.Kind) (*node, error) {
+	made := &node{name: n.Name, kind: kind, ns: f.wiring.Node(n.Name)}
 	declared := map[string]tc.Port{}
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		declared[p.Ref.Port] = f.cfg.port(p, n.Role)
