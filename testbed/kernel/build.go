@@ -25,6 +25,7 @@ type Fabric struct {
 	wiring    *linux.Wiring
 	exclusive bool // RDMA devices belong to one namespace each
 	cables    *cable.Set
+	routing   *routing
 	nodes     map[string]*node
 	hosts     []*host
 	inject    *injector
@@ -93,6 +94,7 @@ func (f *Fabric) lay(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	f.routing = newRouting(cfg.Plan, f.wiring)
 	cfg.Progress("ports", 0, len(t.Nodes))
 	made := make([]fabric.Node, len(t.Nodes))
 	drivers := driversOf(f)

@@ -13,8 +13,8 @@ import (
 )
 
 // cut is a link that is down: its cable is cut. Both ports lose their carrier and keep their
-// addresses, routes and neighbours; switches stop using routes over it, and use them again when
-// it is mended. What was in the ports' queues and on the cable is lost.
+// addresses and neighbours; no switch uses routes over it until it is mended (routing). What was
+// in the ports' queues and on the cable is lost.
 type cut struct {
 	f    *Fabric
 	name string
@@ -91,10 +91,18 @@ func (e *cut) apply() error {
 		return fmt.Errorf("%s: the link is down already", e.ref)
 	}
 	e.before, e.down = lost, true
-	if err := e.f.wiring.SetCable(e.ref, false); err != nil {
+	if err := e.set(false); err != nil {
 		return errors.Join(err, e.heal())
 	}
 	return nil
+}
+
+// set cuts or mends the cable and lets the switches know.
+func (e *cut) set(up bool) error {
+	if err := e.f.wiring.SetCable(e.ref, up); err != nil {
+		return err
+	}
+	return e.f.routing.set(e.cable(), !up)
 }
 
 // cable is the number of the link in the topology.
@@ -122,7 +130,7 @@ func (e *cut) heal() error {
 	if err != nil {
 		return err
 	}
-	if err := e.f.wiring.SetCable(e.ref, true); err != nil {
+	if err := e.set(true); err != nil {
 		return err
 	}
 	if err := e.f.awaitCarrier(e.ref, true); err != nil {
@@ -186,8 +194,8 @@ func (e *flapping) apply() error {
 	start := time.Now()
 	e.done.Go(func() {
 		for n := time.Duration(0); ; n++ {
-			if e.until(start.Add(n*e.period+e.downFor)) || e.set(true) ||
-				e.until(start.Add((n+1)*e.period)) || e.set(false) {
+			if e.until(start.Add(n*e.period+e.downFor)) || e.failed(e.set(true)) ||
+				e.until(start.Add((n+1)*e.period)) || e.failed(e.set(false)) {
 				return
 			}
 		}
@@ -207,9 +215,8 @@ func (e *flapping) until(t time.Time) bool {
 	}
 }
 
-// set says whether it failed.
-func (e *flapping) set(up bool) bool {
-	err := e.f.wiring.SetCable(e.ref, up)
+// failed keeps the error of the last change and says whether there is one.
+func (e *flapping) failed(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.err = err

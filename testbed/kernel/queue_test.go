@@ -28,51 +28,68 @@ func TestPropagationDelayAndLossDoNotCountAsQueue(t *testing.T) {
 	inject(t, f, faults.Spec{Name: "slow", Kind: faults.RateLimit, Rate: 400 * topo.Mbps, At: []string{"leaf1:eth0", "leaf1:eth1"}, Direction: faults.Ingress})
 	inject(t, f, faults.Spec{Name: "lossy", Kind: faults.Loss, EveryNth: 150, At: []string{"leaf1:eth2"}, Direction: faults.Egress})
 
-	// More than one window on the way: the delay line holds packets, the port's queue does not.
-	peak := watch(t, f, func() { write(t, f, "h1", "h3", 1<<17, 4, 12, patient) })
-	if peak.delay < 10*frame {
-		t.Errorf("at most %v bytes were on the cable: the delay does nothing", peak.delay)
+	// With one sender, the cable is full and the queue is empty: nearly always, since a machine
+	// that is busy elsewhere serves the queue late now and then.
+	one := watch(t, f, func() { write(t, f, "h1", "h3", 1<<17, 4, 12, patient) })
+	if one.often(func(s standing) bool { return s.cable >= 10*frame }) < 0.5 {
+		t.Errorf("the cable was rarely full: %v", one)
 	}
-	if peak.queue >= 10*frame {
-		t.Errorf("with one sender %v bytes stood in the port's queue", peak.queue)
+	if one.often(func(s standing) bool { return s.queue <= 5*frame }) < 0.8 {
+		t.Errorf("packets stood in the port's queue with one sender: %v", one)
 	}
-	r := collect(t, f)
-	if n := r.of(t, "ecn_marked", "leaf1", "eth2", slotMark); n != 0 {
-		t.Errorf("%v packets were marked with no queue", n)
-	}
-	if n := r.of(t, "qdisc_drops", "leaf1", "eth2", slotQueue); n != 0 {
+	marked := func() float64 { return collect(t, f).of(t, "ecn_marked", "leaf1", "eth2", slotMark) }
+	quiet := marked()
+	if n := collect(t, f).of(t, "qdisc_drops", "leaf1", "eth2", slotQueue); n != 0 {
 		t.Errorf("the port dropped %v packets; the cable should have", n)
 	}
 
-	// Two senders: the excess stands in the queue, and is marked.
+	// With two senders the excess stands in the queue, and is marked.
 	done := make(chan struct{})
-	go func() { defer close(done); write(t, f, "h2", "h3", 1<<17, 4, 12, patient) }()
-	peak = watch(t, f, func() { write(t, f, "h1", "h3", 1<<17, 4, 12, patient); <-done })
-	if peak.queue < 20*frame {
-		t.Errorf("with two senders at most %v bytes stood in the port's queue", peak.queue)
+	two := watch(t, f, func() {
+		go func() { defer close(done); write(t, f, "h2", "h3", 1<<17, 4, 12, patient) }()
+		write(t, f, "h1", "h3", 1<<17, 4, 12, patient)
+		<-done
+	})
+	if two.often(func(s standing) bool { return s.queue >= 10*frame }) < 0.3 {
+		t.Errorf("few packets stood in the port's queue with two senders: %v", two)
 	}
-	r = collect(t, f)
-	if n := r.of(t, "ecn_marked", "leaf1", "eth2", slotMark); n == 0 {
-		t.Error("a queue above Kmax marked nothing")
+	if busy := marked() - quiet; busy <= 5*quiet {
+		t.Errorf("%v packets were marked with a queue and %v without", busy, quiet)
 	}
 }
 
-type peaks struct{ queue, delay float64 }
+// standing is what stands towards the third host: in the port's queue and on the cable, bytes.
+type standing struct{ queue, cable float64 }
 
-// watch reads the backlogs towards the third host while work runs.
-func watch(t *testing.T, f *Fabric, work func()) (p peaks) {
+type standings []standing
+
+// often is the share of samples for which it holds, of those in which anything was on its way.
+func (s standings) often(holds func(standing) bool) float64 {
+	moving, n := 0, 0
+	for _, x := range s {
+		if x.queue+x.cable > 0 {
+			moving++
+			if holds(x) {
+				n++
+			}
+		}
+	}
+	return float64(n) / float64(max(moving, 1))
+}
+
+// watch samples while work runs.
+func watch(t *testing.T, f *Fabric, work func()) (s standings) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); work() }()
 	for {
 		select {
 		case <-done:
-			return p
+			return s
 		case <-time.After(5 * time.Millisecond):
 		}
 		r := collect(t, f)
-		p.queue = max(p.queue, r.of(t, "qdisc_backlog_bytes", "leaf1", "eth2", slotQueue))
-		p.delay = max(p.delay, r.of(t, "qdisc_backlog_bytes", "leaf1", "eth2", slotDelay))
+		s = append(s, standing{r.of(t, "qdisc_backlog_bytes", "leaf1", "eth2", slotQueue), r.of(t, "qdisc_backlog_bytes", "leaf1", "eth2", slotDelay)})
 	}
 }
 

@@ -77,6 +77,37 @@ func (w *Wiring) Restore(node string) error {
 	return n.route.send(&b, unix.EEXIST)
 }
 
+// SetRoutes changes routes of a node's main table: each replaces the one to the same destination,
+// and one without next hops takes it away.
+func (w *Wiring) SetRoutes(node string, routes []topo.Route) error {
+	n := w.nodes[node]
+	if n == nil {
+		return fmt.Errorf("node %s does not exist", node)
+	}
+	host := w.plan.Node(node).Role == topo.Host
+	var b batch
+	for _, r := range routes {
+		if len(r.NextHops) > 0 {
+			w.route(&b, n, unix.RT_TABLE_MAIN, r, host)
+			continue
+		}
+		b.begin(unix.RTM_DELROUTE, 0, func() string { return fmt.Sprintf("%s: withdraw route to %s", node, r.Dst) })
+		b.u8(family(r.Dst.Addr()))
+		b.u8(uint8(r.Dst.Bits()))
+		b.u8(0)
+		b.u8(0)
+		b.u8(unix.RT_TABLE_MAIN)
+		b.u8(unix.RTPROT_UNSPEC)
+		b.u8(unix.RT_SCOPE_NOWHERE)
+		b.u8(unix.RTN_UNSPEC)
+		b.u32(0)
+		b.attrAddr(unix.RTA_DST, r.Dst.Addr())
+		b.end()
+	}
+	// ESRCH: it is gone already.
+	return n.route.send(&b, unix.ESRCH)
+}
+
 // Wire makes the plan's namespaces and links in the testbed. When it fails, or ctx ends, what it
 // made stays the testbed's and goes when that closes. A testbed is wired once.
 func (t *Testbed) Wire(ctx context.Context, plan *topo.Plan, opt WireOptions) (*Wiring, error) {
