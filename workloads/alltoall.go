@@ -69,6 +69,10 @@ func (a *allToAll) fill(e *rankEnd, iteration uint64, done func()) {
 		a.blocks(from, to, func(peer, from, to int) {
 			at := start + uint64(from-peer*a.block)
 			a.stream(e.index, peer).Fill(send[from:to], at)
+			if peer == e.index {
+				a.stream(peer, e.index).Fill(recv[from:to], at) // nobody sends it, so nobody may touch it
+				return
+			}
 			a.stream(peer, e.index).Poison(recv[from:to], at)
 		})
 	}, done)
@@ -84,9 +88,12 @@ func (a *allToAll) check(e *rankEnd, iteration uint64, done func()) {
 	}
 	e.pieces(a.block*len(a.c.ranks), func(lo, hi int) {
 		a.blocks(lo, hi, func(peer, lo, hi int) {
+			off := uint64(lo - peer*a.block)
+			s, at := a.stream(peer, e.index), iteration*uint64(a.block)+off
 			if p := from[peer]; p != nil {
-				off := uint64(lo - peer*a.block)
-				p.checkSlot(a.stream(peer, e.index), recv[lo:hi], iteration, off, iteration*uint64(a.block)+off)
+				p.checkSlot(s, recv[lo:hi], iteration, off, at)
+			} else if bad := s.Check(recv[lo:hi], at); bad >= 0 {
+				e.violation(iteration, off+uint64(bad), "guard", uint64(s.Byte(at+uint64(bad))), uint64(recv[lo+bad]))
 			}
 		})
 	}, func() {

@@ -48,10 +48,10 @@ func newCollective(r *run) (*collective, error) {
 		return nil, err
 	}
 	c.ranks = make([]*rankEnd, len(ranks))
-	parts := 1 // of a rank's buffer
+	y := newLayout(r.spec.size(0), 1) // of a rank's buffer
 	if r.spec.Kind == AllToAll {
-		parts = 2
-		c.prog = newAllToAll(c)
+		a := newAllToAll(c)
+		c.prog, y = a, newLayout(a.block*len(ranks), 2)
 	} else {
 		c.prog = newAllReduce(c)
 	}
@@ -60,7 +60,7 @@ func newCollective(r *run) (*collective, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.ranks[i] = newRankEnd(c, i, rk, n, newLayout(r.spec.size(0), parts))
+		c.ranks[i] = newRankEnd(c, i, rk, n, y)
 	}
 	c.lanes = c.prog.lanes()
 	for _, w := range c.lanes {

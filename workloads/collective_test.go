@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"math"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -75,6 +76,11 @@ func TestPlantedCorruptionOfACollectiveIsCaught(t *testing.T) {
 		{"a slice that is never placed", "kind: all-reduce, size: 64KiB, slice: 4KiB", "sum", func(m *memMsg) { m.skip = true }},
 		{"a flipped byte of a block", "kind: all-to-all, size: 64KiB, slice: 4KiB", "payload", func(m *memMsg) { m.after = func(b []byte) { b[5] ^= 1 } }},
 		{"a block that is never placed", "kind: all-to-all, size: 64KiB, slice: 4KiB", "payload", func(m *memMsg) { m.skip = true }},
+		{"a byte of a rank's own block, which nobody sends", "kind: all-to-all, size: 64KiB, slice: 4KiB", "guard", func(m *memMsg) {
+			if m.from.attr.AH.DGID == netip.MustParseAddr("10.0.0.2") {
+				m.after = func(b []byte) { b[:16385][16384] ^= 1 }
+			}
+		}},
 		{"a byte behind a slice", "kind: all-reduce, size: 64KiB, slice: 4KiB", "guard", func(m *memMsg) { m.after = func(b []byte) { b[:len(b)+9][len(b)+8]++ } }},
 	} {
 		b := newBench(t, 4, 1, 1)

@@ -82,7 +82,7 @@ func run(ctx context.Context, f *kernel.Fabric, s *saboteur, workload string) *w
 	cfg := workloads.Config{Topology: f.Topology(), Seed: 5, ControlTimeout: f.Dilation().Fabric(patience / 2)}
 	for _, h := range f.Hosts() {
 		for _, n := range h.NICs() {
-			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: s.device(n.Device), GIDIndex: n.GIDIndex, GID: n.GID})
+			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: s.device(n.Device, n.GID), GIDIndex: n.GIDIndex, GID: n.GID})
 		}
 	}
 	engine, err := workloads.NewEngine(cfg, file.Workloads)

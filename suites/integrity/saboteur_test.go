@@ -18,14 +18,27 @@ type saboteur struct {
 	mu    sync.Mutex
 	count int
 	prey  struct {
-		qpn    uint32
-		id     uint64
-		imm    uint32
-		addr   uint64 // where its data ends up
-		length int
+		from, to qpRef
+		id       uint64
+		imm      uint32
+		addr     uint64 // where its data ends up
+		length   int
 	}
 	chosen, done bool
-	slots        map[uint64]verbs.SGE // receives by ID, of the responder of a send workload
+	slots        map[slot]verbs.SGE // of the responder of a send workload
+}
+
+// qpRef is a queue pair. Every device counts QP numbers from the same one, and every lane of a
+// collective its units from zero: without the device, a completion is easily another's.
+type qpRef struct {
+	gid verbs.GID
+	num uint32
+}
+
+// slot is a receive.
+type slot struct {
+	qp qpRef
+	id uint64
 }
 
 type deed int
@@ -36,10 +49,10 @@ const (
 	skip              // the data is never sent, but the work request succeeds
 )
 
-func (s *saboteur) device(d verbs.Device) verbs.Device { return &device{d, s} }
+func (s *saboteur) device(d verbs.Device, gid verbs.GID) verbs.Device { return &device{d, gid, s} }
 
 // post sees a send work request before it is posted, and may change it.
-func (s *saboteur) post(qpn uint32, wr *verbs.SendWR) {
+func (s *saboteur) post(from, to qpRef, wr *verbs.SendWR) {
 	if len(wr.SGL) == 0 {
 		return
 	}
@@ -49,7 +62,8 @@ func (s *saboteur) post(qpn uint32, wr *verbs.SendWR) {
 		return
 	}
 	s.chosen = true
-	s.prey.qpn, s.prey.id, s.prey.imm, s.prey.length = qpn, wr.ID, wr.Imm, int(wr.SGL[0].Length)
+	s.prey.from, s.prey.to = from, to
+	s.prey.id, s.prey.imm, s.prey.length = wr.ID, wr.Imm, int(wr.SGL[0].Length)
 	switch wr.Op {
 	case verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicCmpAndSwp:
 		s.prey.addr = wr.SGL[0].Addr
@@ -64,7 +78,7 @@ func (s *saboteur) post(qpn uint32, wr *verbs.SendWR) {
 
 // polled sees a completion before the engine does. The requester's says that a WRITE is placed
 // or a READ is here; the receiver's, that a message with immediate or a SEND is.
-func (s *saboteur) polled(wc *verbs.WC) {
+func (s *saboteur) polled(gid verbs.GID, wc *verbs.WC) {
 	if wc.Status != verbs.Success {
 		return
 	}
@@ -73,16 +87,20 @@ func (s *saboteur) polled(wc *verbs.WC) {
 	if !s.chosen || s.done {
 		return
 	}
-	switch {
-	case wc.Op == verbs.WCRecvRDMAWithImm && wc.Imm == s.prey.imm && s.prey.addr != 0:
-	case wc.Op == verbs.WCRecv:
-		g, ok := s.slots[wc.ID]
-		if !ok {
+	qp := qpRef{gid, wc.QPN}
+	switch wc.Op {
+	case verbs.WCRecvRDMAWithImm:
+		if qp != s.prey.to || wc.Imm != s.prey.imm {
+			return
+		}
+	case verbs.WCRecv: // SENDs carry no number: this one, or one before it that is still on its way
+		g, ok := s.slots[slot{qp, wc.ID}]
+		if qp != s.prey.to || !ok {
 			return
 		}
 		s.prey.addr, s.prey.length = g.Addr, int(wc.ByteLen)
-	case wc.Op == verbs.WCRDMAWrite && s.prey.imm == 0, wc.Op == verbs.WCRDMARead, wc.Op == verbs.WCFetchAdd, wc.Op == verbs.WCCompSwap:
-		if wc.QPN != s.prey.qpn || wc.ID != s.prey.id {
+	case verbs.WCRDMAWrite, verbs.WCRDMARead, verbs.WCFetchAdd, verbs.WCCompSwap:
+		if qp != s.prey.from || wc.ID != s.prey.id {
 			return
 		}
 	default:
@@ -102,7 +120,8 @@ func pointer(addr uint64) *byte { return *(**byte)(unsafe.Pointer(&addr)) }
 
 type device struct {
 	verbs.Device
-	s *saboteur
+	gid verbs.GID
+	s   *saboteur
 }
 
 func (d *device) AllocPD(done func(verbs.PD, error)) {
@@ -111,7 +130,7 @@ func (d *device) AllocPD(done func(verbs.PD, error)) {
 			done(nil, err)
 			return
 		}
-		done(&pd{p, d.s}, nil)
+		done(&pd{p, d}, nil)
 	})
 }
 
@@ -121,13 +140,13 @@ func (d *device) CreateCQ(depth int, onEvent func(verbs.CQ), done func(verbs.CQ,
 			done(nil, err)
 			return
 		}
-		done(&cq{c, d.s}, nil)
+		done(&cq{c, d}, nil)
 	})
 }
 
 type pd struct {
 	verbs.PD
-	s *saboteur
+	d *device
 }
 
 func (p *pd) CreateQP(init verbs.QPInit, done func(verbs.QP, error)) {
@@ -137,45 +156,76 @@ func (p *pd) CreateQP(init verbs.QPInit, done func(verbs.QP, error)) {
 			done(nil, err)
 			return
 		}
-		done(&qp{q, p.s}, nil)
+		done(&qp{QP: q, d: p.d}, nil)
 	})
+}
+
+func (p *pd) CreateAH(attr verbs.AHAttr, done func(verbs.AH, error)) {
+	p.PD.CreateAH(attr, func(a verbs.AH, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(&ah{a, attr.DGID}, nil)
+	})
+}
+
+type ah struct {
+	verbs.AH
+	gid verbs.GID
 }
 
 type cq struct {
 	verbs.CQ
-	s *saboteur
+	d *device
 }
 
 func (c *cq) Poll(wcs []verbs.WC) int {
 	n := c.CQ.Poll(wcs)
 	for i := range wcs[:n] {
-		c.s.polled(&wcs[i])
+		c.d.s.polled(c.d.gid, &wcs[i])
 	}
 	return n
 }
 
 type qp struct {
 	verbs.QP
-	s *saboteur
+	d    *device
+	peer qpRef
+}
+
+func (q *qp) ref() qpRef { return qpRef{q.d.gid, q.Num()} }
+
+func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask, done func(error)) {
+	if mask&verbs.MaskDestQPN != 0 {
+		q.peer = qpRef{attr.AH.DGID, attr.DestQPN}
+	}
+	q.QP.Modify(attr, mask, done)
 }
 
 func (q *qp) PostSend(wrs ...verbs.SendWR) error {
 	for i := range wrs {
-		q.s.post(q.Num(), &wrs[i])
+		to := q.peer
+		if a, ok := wrs[i].AH.(*ah); ok {
+			to = qpRef{a.gid, wrs[i].RemoteQPN}
+			wrs[i].AH = a.AH
+		}
+		q.d.s.post(q.ref(), to, &wrs[i])
 	}
 	return q.QP.PostSend(wrs...)
 }
 
 func (q *qp) PostRecv(wrs ...verbs.RecvWR) error {
-	q.s.mu.Lock()
+	s := q.d.s
+	s.mu.Lock()
 	for _, wr := range wrs {
 		if len(wr.SGL) > 0 {
-			if q.s.slots == nil {
-				q.s.slots = map[uint64]verbs.SGE{}
+			if s.slots == nil {
+				s.slots = map[slot]verbs.SGE{}
 			}
-			q.s.slots[wr.ID] = wr.SGL[0]
+			s.slots[slot{q.ref(), wr.ID}] = wr.SGL[0]
 		}
 	}
-	q.s.mu.Unlock()
+	s.mu.Unlock()
 	return q.QP.PostRecv(wrs...)
 }
