@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run-tests.sh ROCEBED: runs every test binary below its own folder, each in its package's
-# folder, one after another; goes on after a failure and says at the end which failed. Part of
+# folder, one after another; goes on after a failure and says at the end which failed. When none
+# did, the last lines are the last binary's own. Part of
 # suites.sh, on this machine or in a guest.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -10,11 +11,10 @@ failed=()
 read -ra flags < flags
 while read -r binary; do
   package=$(dirname "$binary")
-  printf '\n-- %s\n' "$package"
-  begun=$SECONDS code=0
+  printf '\n-- %s (at %d s)\n' "$package" "$SECONDS"
+  code=0
   (cd "$package" && "./$(basename "$binary")" -test.timeout=20m "${flags[@]}" </dev/null) || code=$?
   [ "$code" = 0 ] || failed+=("$package (exit code $code)")
-  printf -- '-- %s: %d s\n' "$package" $((SECONDS - begun)) >&2
 done < <(find . -name '*.test' -type f | sed 's#^\./##' | sort | awk '/^suites/{s = s $0 "\n"; next} {print} END {printf "%s", s}')
 if [ ${#failed[@]} -gt 0 ]; then
   printf '\nFAIL %s' "${failed[@]}"
