@@ -97,8 +97,12 @@ func (c *checker) workloads() {
 		path := fmt.Sprintf("workloads[%d]", i)
 		unsound[path] = !c.sound(path)
 	}
+	err := workloads.CheckAll(c.s.Workloads, c.s.Topology)
+	if c.s.Plan != nil {
+		err = errors.Join(err, workloads.CheckReach(c.s.Workloads, c.s.Topology, c.s.Plan.Reaches))
+	}
 	var ps strict.Problems
-	if !errors.As(c.s.doc.Locate("workloads", workloads.CheckAll(c.s.Workloads, c.s.Topology)), &ps) {
+	if !errors.As(c.s.doc.Locate("workloads", err), &ps) {
 		return
 	}
 	for _, p := range ps {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 )
 
@@ -149,4 +150,33 @@ func pathsOf(err error) []string {
 	}
 	walk(err)
 	return out
+}
+
+func TestFlowsBetweenNICsThatDoNotReachEachOtherAreRefused(t *testing.T) {
+	spec := topo.Spec{RailOptimised: &topo.RailOptimised{Groups: 1, HostsPerGroup: 2, Rails: 2}}
+	net, err := spec.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := net.Plan(spec.PlanOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Name: "w", Kind: AllReduce, Messages: 1}, "ranks: no route joins h1:eth1 and h2:eth0"},
+		{Spec{Name: "w", Kind: AllReduce, Messages: 1, Ranks: []string{"h*:gpu1"}}, ""},
+		{Spec{Name: "w", Kind: AllReduce, Messages: 1, Ranks: []string{"h1:gpu0", "h1:gpu1", "h2:gpu1", "h2:gpu0"}}, ""},
+		{Spec{Name: "w", Kind: AllToAll, Messages: 1}, "ranks: no route joins h1:eth0 and h2:eth1"},
+		{Spec{Name: "w", Kind: AllPairs, Messages: 1}, "from: no route joins h1:eth0 and h2:eth1"},
+		{Spec{Name: "w", Kind: Write, Messages: 1, From: []string{"h1"}, To: []string{"h2"}}, ""},
+		{Spec{Name: "w", Kind: Write, Messages: 1, From: []string{"h1:eth0"}, To: []string{"h2:eth1"}}, "to: no route joins h1:eth0 and h2:eth1"},
+	} {
+		err := CheckReach([]Spec{c.spec}, net, plan.Reaches)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v %v %v: %v, want %q", c.spec.Kind, c.spec.From, c.spec.Ranks, err, c.want)
+		}
+	}
 }
