@@ -16,7 +16,7 @@ import (
 var pageSource string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
-	"rate": Rate, "size": Bytes, "count": Count, "span": Span, "verified": verified, "join": strings.Join,
+	"rate": Rate, "size": Bytes, "count": Count, "span": Span, "verified": verified, "yes": yes, "more": more, "join": strings.Join,
 	"whole": func(f float64) string { return Count(int64(f)) },
 }).Parse(pageSource))
 

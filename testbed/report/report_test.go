@@ -18,7 +18,7 @@ func summary() *record.Summary {
 		Workloads: []record.Workload{
 			{Name: "all-pairs-with-a-rather-long-name", Kind: "all-pairs", Passed: true, Bytes: 123 << 20, VerifiedBytes: 123 << 20, GoodputBps: 98_700_000_000,
 				Latency: record.Latency{P50: 12300, P99: 1999 * time.Microsecond}, Messages: 123456, Retries: 1234567},
-			{Name: "ring", Kind: "all-reduce", Bytes: 1 << 20, VerifiedBytes: 1<<20 - 5, WrongBytes: 5, Errors: 1, Problems: []string{"h3:gpu0: <wrong>"}},
+			{Name: "ring", Kind: "all-reduce", AlgBwBps: 2_720_000_000, BusBwBps: 4_760_000_000, Lost: 1181, Bytes: 1 << 20, VerifiedBytes: 1<<20 - 5, WrongBytes: 5, Errors: 1, Problems: []string{"h3:gpu0: <wrong>"}},
 		},
 		Faults:   []record.Fault{{Name: "lossy", Kind: "loss", At: []string{"leaf1:*", "leaf2:*", "spine1:*", "spine2:*"}, Hits: 12345, Strikes: 1, Verified: true, Healed: true}},
 		Counters: []record.Counter{{Name: "out_of_seq_request", Total: 12, Top: "out_of_seq_request{node=h1,port=eth0}", TopTotal: 7}},
@@ -41,7 +41,8 @@ func TestTerminalTablesFitAHundredColumns(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"FAIL", "98.7 Gbps", "5 B WRONG", "12,345", `delta("out_of_seq_request", {"node": "h1"}) = 7`, "in the guest", "1.23 M"} {
+	for _, want := range []string{"FAIL", "98.7 Gbps", "5 B WRONG", "12,345", `delta("out_of_seq_request", {"node": "h1"}) = 7`, "in the guest", "1.23 M",
+		"ring: algbw 2.72 Gbps, busbw 4.76 Gbps, 1,181 messages lost"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -83,7 +84,7 @@ func TestThePageHoldsEverythingAndEscapesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<b class=\"fail\">", "98.7 Gbps", "h3:gpu0: &lt;wrong&gt;", "applied", "0 … 1,000 packets", "0.0,60.0 150.0,30.0 300.0,0.0"} {
+	for _, want := range []string{"<b class=\"fail\">", "98.7 Gbps", "busbw 4.76 Gbps", "<td>yes<td>yes", "h3:gpu0: &lt;wrong&gt;", "applied", "0 … 1,000 packets", "0.0,60.0 150.0,30.0 300.0,0.0"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %q in the page", want)
 		}

@@ -36,6 +36,11 @@ func Terminal(w io.Writer, s *record.Summary, colour bool) error {
 				Span(x.Latency.P50), Span(x.Latency.P99), short(x.Errors), short(x.Retries))
 		}
 		b.WriteString("\n" + t.String())
+		for _, x := range s.Workloads {
+			if m := more(x); m != "" {
+				b.WriteString("     " + wrap(x.Name+": "+m, columns-5, "     ") + "\n")
+			}
+		}
 	}
 	if len(s.Faults) > 0 {
 		t := table{head: []string{"", "fault", "kind", "at", "strikes", "hits", "verified", "healed"}, right: map[int]bool{4: true, 5: true}}
@@ -104,6 +109,19 @@ func verified(x record.Workload) string {
 		return "all"
 	}
 	return Bytes(x.VerifiedBytes)
+}
+
+// more is what only some workloads have: bandwidths as NCCL's tests reckon them, and what became of
+// datagrams.
+func more(x record.Workload) string {
+	var parts []string
+	if x.AlgBwBps > 0 {
+		parts = append(parts, "algbw "+Rate(x.AlgBwBps), "busbw "+Rate(x.BusBwBps))
+	}
+	if x.Lost+x.Duplicates+x.OutOfOrder > 0 {
+		parts = append(parts, Count(x.Lost)+" messages lost", Count(x.Duplicates)+" duplicated", Count(x.OutOfOrder)+" out of order")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // short keeps a count within seven columns.
