@@ -119,9 +119,10 @@ func (s *sampler) status(m metrics.Reading, t *traffic) {
 		}
 	}
 	var done int
-	if s.ctl.Do(context.Background(), func() { done = len(t.finished) }) != nil {
+	var at time.Duration // not the reading's: a busy machine takes long to read, and events have been told since
+	if s.ctl.Do(context.Background(), func() { done, at = len(t.finished), t.elapsed() }) != nil {
 		return
 	}
 	s.r.opt.Progress.Status(fmt.Sprintf("%v of fabric time: %d of %d workloads done, %.0f packets sent, %.0f retries",
-		m.At.Round(10*time.Microsecond), done, len(t.r.s.Workloads), packets, retried))
+		at.Round(10*time.Microsecond), done, len(t.r.s.Workloads), packets, retried))
 }

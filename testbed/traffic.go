@@ -44,7 +44,9 @@ type traffic struct {
 	faultResults []record.Fault
 	engineErr    error
 	spans        map[string]*span
+	first        metrics.Reading // the one before
 	last         metrics.Reading // the one after
+	lastDone     string          // the workload that finished last
 	captured     []string        // captures that missed nothing
 }
 
@@ -52,6 +54,27 @@ type traffic struct {
 type span struct {
 	before, after float64
 	ended         bool
+}
+
+// settleSpans replaces what was read a little late, while the workload ran already, by exact readings where
+// there are any: a workload that began with the run began at the first reading; one that waited
+// for another began where that ended; the last to end ended at the last reading.
+func (t *traffic) settleSpans() {
+	for i := range t.r.s.Workloads {
+		w := &t.r.s.Workloads[i]
+		sp := t.spans[w.Name]
+		if sp == nil || w.Start > 0 {
+			continue
+		}
+		if w.After == "" {
+			sp.before = retries(t.first)
+		} else if prev := t.spans[w.After]; prev != nil && prev.ended {
+			sp.before = min(sp.before, prev.after)
+		}
+	}
+	if sp := t.spans[t.lastDone]; sp != nil && sp.ended {
+		sp.after = max(sp.after, retries(t.last))
+	}
 }
 
 func newTraffic(r *run, fab fabric.Fabric) *traffic {
@@ -69,7 +92,7 @@ func (t *traffic) run(ctx context.Context) {
 	defer t.ctl.Close()
 	t.s = newSampler(t.r, t.fab, t.ctl)
 	t.r.step("reading every counter")
-	t.s.once(ctx, metrics.Before, 0)
+	t.first = t.s.once(ctx, metrics.Before, 0)
 
 	stopCaptures := t.capture(ctx)
 	engine, err := workloads.NewEngine(engineConfig(t.fab, t.r.s, t.observe), t.r.s.Workloads)
@@ -193,7 +216,7 @@ func (t *traffic) take(e workloads.Event) {
 	case workloads.EventStarted:
 		t.s.ask(func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
 	case workloads.EventFinished:
-		t.finished[e.Workload] = true
+		t.finished[e.Workload], t.lastDone = true, e.Workload
 		t.s.ask(func(m metrics.Reading) {
 			sp := t.span(e.Workload)
 			sp.after, sp.ended = retries(m), true
@@ -263,6 +286,7 @@ func (t *traffic) collectResults() {
 				sp.after = retries(t.last)
 			}
 		}
+		t.settleSpans()
 	})
 	if err != nil {
 		t.r.problem("results: %v", err)
