@@ -74,7 +74,7 @@ func (r *faultRun) plan(f *oneFault) {
 		r.changed()
 		return
 	}
-	r.tell(f, "planned", fmt.Sprintf("for %v", w.Start), "")
+	r.tell(f, "planned", fmt.Sprintf("to strike at %v", w.Start), "")
 	f.armed = true
 	r.loop.Arm(&f.timer, r.epoch.Add(w.Start))
 }
@@ -95,6 +95,7 @@ func (r *faultRun) apply(f *oneFault) {
 	r.active = append(r.active, f)
 	f.window++
 	answered, given := false, false
+	began := r.loop.Now().Sub(r.epoch)
 	r.ask(f, "apply", applyDeadline, func(done func(error)) {
 		r.injector.Apply(f.spec, func(a fabric.Applied, err error) {
 			r.loop.Post(func() {
@@ -123,7 +124,9 @@ func (r *faultRun) apply(f *oneFault) {
 			return
 		}
 		f.result.Strikes++
-		r.tell(f, "applied", "", "")
+		// The first packets may be hit long before an injector can answer: whoever reads the events
+		// must not take what happened in between for having happened without the fault.
+		r.tell(f, "applied", fmt.Sprintf("in force since some time after %v", began.Round(time.Microsecond)), "")
 		r.verify(f)
 	})
 }
