@@ -38,7 +38,8 @@ func newExecCommand() *cobra.Command {
 program's own. Real programs see wall time: their timeouts are raised to fit the fabric's dilation where they go through
 libibverbs or TCP, and what they print is wall time.`,
 		Example: `  rocebed exec h1 -- ibv_devinfo
-  rocebed exec h1 -- ib_write_bw -d rxe-quickstart-h1-0 &
+  rocebed exec h8 -- ib_write_bw -d rb-quickstart.h8~eth0 &
+  rocebed exec h1 -- ib_write_bw -d rb-quickstart.h1~eth0 10.0.2.7
   rocebed exec --name lab leaf1 -- ip route
   rocebed exec h1 -- bash`,
 		Args: cobra.MinimumNArgs(2),

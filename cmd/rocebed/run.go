@@ -44,7 +44,7 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.backend, "backend", "", "auto, kernel, soft or sim (default: what the scenario says)")
+	f.StringVar(&o.backend, "backend", "", "auto or kernel (default: what the scenario says)")
 	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says)")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of payloads and random choices (default: what the scenario says)")
 	f.BoolVar(&o.Guest, "guest", false, "run on the kernel of a microVM, whatever this machine can")
