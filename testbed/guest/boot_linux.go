@@ -27,7 +27,7 @@ const (
 // Boot boots a guest and returns when it is ready to run programs. ctx bounds the boot
 // alone, not the guest's life; end that with Close.
 func Boot(ctx context.Context, cfg Config) (*Guest, error) {
-	began := time.Now()
+	began, mark := time.Now(), markTSC()
 	qemu, err := findQEMU()
 	if err != nil {
 		return nil, err
@@ -55,7 +55,13 @@ func Boot(ctx context.Context, cfg Config) (*Guest, error) {
 	memory := accelMemory{dir: cfg.CacheDir, key: accelKey(qemu, cfg.Image)}
 	var failed []Attempt
 	for _, try := range attempts(&cfg, memory) {
-		s.accel = try.accel
+		s.accel, s.tscKHz = try.accel, 0
+		if try.accel == "tcg" {
+			s.tscKHz = tscSince(mark)
+			if cfg.tscKHz != nil {
+				s.tscKHz = cfg.tscKHz(len(failed), s.tscKHz)
+			}
+		}
 		cfg.progress("booting the guest under %s", try.accel)
 		start := time.Now()
 		g, err := bootOnce(ctx, s, k, try.patience)
@@ -66,7 +72,7 @@ func Boot(ctx context.Context, cfg Config) (*Guest, error) {
 			return nil, fmt.Errorf("boot guest: %w", ctx.Err())
 		}
 		if err == nil {
-			g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs = try.accel, s.memoryMB, s.cpus
+			g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs, g.Report.TSCKHz = try.accel, s.memoryMB, s.cpus, s.tscKHz
 			g.Report.Boot, g.Report.Total, g.Report.Failed = time.Since(start), time.Since(began), failed
 			if try.remember {
 				memory.store(try.accel)
@@ -165,12 +171,14 @@ func bootOnce(ctx context.Context, s shape, k *keys, patience time.Duration) (*G
 	type result struct {
 		conn  ssh.Conn
 		hello hello
+		clock *clockWatch
+		went  Clock
 		err   error
 	}
 	came := make(chan result, 1)
 	go func() {
 		var r result
-		r.conn, r.hello, r.err = greet(vm.port, k)
+		r.conn, r.hello, r.clock, r.went, r.err = greet(vm.port, k)
 		came <- r
 	}()
 	var r result
@@ -181,7 +189,10 @@ func bootOnce(ctx context.Context, s shape, k *keys, patience time.Duration) (*G
 	case <-vm.exited:
 		r.err = vm.failure()
 	}
-	if r.err == nil && r.hello.Error != "" {
+	var off *clockError
+	if errors.As(r.err, &off) {
+		r.err = vm.fail(ErrClock, off.what)
+	} else if r.err == nil && r.hello.Error != "" {
 		r.err = fmt.Errorf("its init failed: %s", r.hello.Error)
 	} else if r.err != nil && !errors.As(r.err, new(*Failure)) {
 		// The port closes a moment before QEMU's end can say why.
@@ -196,12 +207,14 @@ func bootOnce(ctx context.Context, s shape, k *keys, patience time.Duration) (*G
 		<-vm.exited
 		return nil, r.err
 	}
-	return &Guest{conn: r.conn, vm: vm, failing: make(chan struct{}), Report: Report{Kernel: r.hello.Kernel, Steps: r.hello.Steps}}, nil
+	return &Guest{conn: r.conn, vm: vm, clock: r.clock, failing: make(chan struct{}),
+		Report: Report{Kernel: r.hello.Kernel, Steps: r.hello.Steps, Clock: r.went}}, nil
 }
 
-// greet opens the SSH connection and asks for the guest's hello.
-func greet(port net.Conn, k *keys) (ssh.Conn, hello, error) {
-	var h hello
+// greet opens the SSH connection, asks for the guest's hello and compares its clock with the
+// machine's.
+func greet(port net.Conn, k *keys) (_ ssh.Conn, h hello, clock *clockWatch, went Clock, err error) {
+	clock = newClockWatch()
 	conn, channels, requests, err := ssh.NewClientConn(port, "guest", &ssh.ClientConfig{
 		User:              "root",
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(k.client)},
@@ -210,7 +223,7 @@ func greet(port net.Conn, k *keys) (ssh.Conn, hello, error) {
 		Config:            transport,
 	})
 	if err != nil {
-		return nil, h, err
+		return nil, h, nil, went, err
 	}
 	go ssh.DiscardRequests(requests)
 	go func() {
@@ -218,9 +231,17 @@ func greet(port net.Conn, k *keys) (ssh.Conn, hello, error) {
 			_ = c.Reject(ssh.Prohibited, "the machine offers nothing")
 		}
 	}()
-	if err := ask(conn, reqHello, &h); err != nil {
-		conn.Close()
-		return nil, h, err
+	// The time until the guest is ready is time to compare clocks in.
+	early, err := clock.read(conn)
+	if err == nil {
+		err = ask(conn, reqHello, &h)
 	}
-	return conn, h, nil
+	if err == nil {
+		went, err = clock.settle(conn, early)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, h, nil, went, err
+	}
+	return conn, h, clock, went, nil
 }

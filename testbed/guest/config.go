@@ -38,6 +38,10 @@ type Config struct {
 	Console io.Writer
 	// Progress, where set, is told each step as it begins.
 	Progress func(step string)
+
+	// tscKHz, where set, takes the place of the measured frequency of the time stamp
+	// counter, given the number of boots that failed: tests boot guests whose clock is off.
+	tscKHz func(failed, measured int) int
 }
 
 // File is a file or folder to ship into a guest.
@@ -74,7 +78,12 @@ type Report struct {
 	Total time.Duration `json:"total_ns"`
 	// Steps are the guest's own times, on its clock since power-on.
 	Steps []Step `json:"steps"`
-	// Failed are the boots that did not reach hello, in order.
+	// TSCKHz is the frequency of the processor's time stamp counter in kHz, as measured on
+	// the machine and told to a guest under TCG; 0: the guest measured itself.
+	TSCKHz int `json:"tsc_khz,omitempty"`
+	// Clock is how the guest's clock went against the machine's until it said hello.
+	Clock Clock `json:"clock"`
+	// Failed are the boots that did not reach hello, or reached it with a clock that is off, in order.
 	Failed []Attempt `json:"failed,omitempty"`
 }
 

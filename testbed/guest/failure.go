@@ -18,6 +18,8 @@ var (
 	ErrHung = errors.New("guest hung")
 	// ErrBoot: the guest did not come up.
 	ErrBoot = errors.New("guest did not boot")
+	// ErrClock: the guest's clock is not the machine's.
+	ErrClock = errors.New("guest clock is off")
 	// ErrClosed: the guest was closed.
 	ErrClosed = errors.New("guest is closed")
 )

@@ -15,6 +15,7 @@ type Guest struct {
 	Report Report
 
 	conn    ssh.Conn
+	clock   *clockWatch   // nil for a guest that another process holds
 	vm      *machine      // nil for a guest that another process holds
 	failing chan struct{} // closed when failure is set
 	once    sync.Once
@@ -88,7 +89,8 @@ func (g *Guest) reason() error {
 	}
 }
 
-// watch ends the guest when QEMU ends, and when the guest stops answering.
+// watch ends the guest when QEMU ends, and when the guest stops answering. What it asks for is
+// the guest's time: see Clock.
 func (g *Guest) watch(ctx context.Context, hangAfter time.Duration) {
 	g.watched.Add(2)
 	go func() {
@@ -100,7 +102,13 @@ func (g *Guest) watch(ctx context.Context, hangAfter time.Duration) {
 		defer g.watched.Done()
 		for {
 			answered := make(chan error, 1)
-			go func() { answered <- ask(g.conn, reqAlive, nil) }()
+			go func() {
+				r, err := g.clock.read(g.conn)
+				if err == nil {
+					g.clock.add(r)
+				}
+				answered <- err
+			}()
 			select {
 			case err := <-answered:
 				if err != nil {

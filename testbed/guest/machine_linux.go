@@ -41,14 +41,17 @@ type shape struct {
 	kernel   string
 	initrd   *os.File
 	console  io.Writer
+	tscKHz   int // told to an emulated guest; 0: not known
 }
 
 // kernelArgs is the guest's command line.
 //
 //   - panic=-1 with QEMU's -no-reboot: a panic ends QEMU. An oops panics too: a kernel
 //     that has lost a thread holding locks would only hang later.
-//   - mitigations=off, no_timer_check, tsc=reliable: no one is there to be protected,
-//     and probing costs time.
+//   - mitigations=off, no_timer_check: no one is there to be protected, and probing
+//     costs time.
+//   - tsc=reliable: no watchdog compares the counter with slower clocks, which on a busy
+//     machine accuses the one that is right. The machine compares: see Clock.
 //   - rcu_cpu_stall_suppress, nowatchdog: an emulated processor that waits for a real
 //     one is not stalled.
 const kernelArgs = "console=ttyS0 quiet panic=-1 oops=panic mitigations=off no_timer_check tsc=reliable " +
@@ -93,6 +96,16 @@ func (s shape) start() (*machine, error) {
 	return m, nil
 }
 
+// kernelLine is kernelArgs and, for an emulated guest, how fast its time stamp counter goes (see
+// tsc.go) and that it always goes so fast: without that every further processor counts its delay
+// loops anew, and wrong on a busy machine. A guest under KVM is told by KVM.
+func (s shape) kernelLine() string {
+	if s.accel == "tcg" && s.tscKHz > 0 {
+		return fmt.Sprintf("tsc_early_khz=%d setcpuid=constant_tsc %s", s.tscKHz, kernelArgs)
+	}
+	return kernelArgs
+}
+
 func (s shape) args() []string {
 	// Five-level page tables cost an emulated processor 8 % in every walk, for nothing.
 	accel, cpu := "tcg,thread=multi", "max,la57=off"
@@ -102,7 +115,7 @@ func (s shape) args() []string {
 	return []string{
 		"-M", "q35", "-accel", accel, "-cpu", cpu, "-smp", strconv.Itoa(s.cpus), "-m", strconv.Itoa(s.memoryMB),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-kernel", s.kernel, "-initrd", "/proc/self/fd/4", "-append", kernelArgs,
+		"-kernel", s.kernel, "-initrd", "/proc/self/fd/4", "-append", s.kernelLine(),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=port,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=" + portName,
 	}

@@ -1,6 +1,9 @@
 package guest
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The SSH connection's own vocabulary. Each channel type carries its parameters as JSON
 // in the data of the open request; a refusal's message is the error.
@@ -16,6 +19,8 @@ const (
 
 	// reqHello answers, once the guest is ready, with a hello.
 	reqHello = "hello@rocebed"
+	// reqClock answers at once with the guest's time, a clockAnswer.
+	reqClock = "clock@rocebed"
 	// reqAlive answers at once.
 	reqAlive = "keepalive@openssh.com"
 )
@@ -38,6 +43,11 @@ type hello struct {
 	Kernel string `json:"kernel"`
 	Steps  []Step `json:"steps"`
 	Error  string `json:"error,omitempty"` // what the guest could not set up
+}
+
+// clockAnswer is the guest's answer to reqClock.
+type clockAnswer struct {
+	Monotonic time.Duration `json:"monotonic_ns"` // CLOCK_MONOTONIC
 }
 
 // bootSpec is what the machine leaves for init, at bootSpecPath, readable by root alone.
