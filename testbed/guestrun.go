@@ -54,31 +54,28 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 
 	var stdout bytes.Buffer
 	code, err := inGuest(ctx, g, guestArgv(s, opt), &stdout, &relay{to: opt.Progress})
-	if err != nil {
-		return nil, fmt.Errorf("%w: run in the guest: %w", ErrIncapable, err)
-	}
+	g.Report.Clock = g.Clock()
 	var sum record.Summary
-	if err := json.Unmarshal(stdout.Bytes(), &sum); err != nil {
-		return nil, &GuestError{Code: code}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("run in the guest: %w", err)
+	case json.Unmarshal(stdout.Bytes(), &sum) != nil:
+		err = &GuestError{Code: code}
 	}
-	opt.Progress.Step("taking the record out of the guest")
-	fetch, cancel := context.WithTimeout(context.WithoutCancel(ctx), windDown)
-	defer cancel()
-	boot, err := json.Marshal(g.Report)
-	if err != nil {
-		return nil, err
+	boot, bad := json.Marshal(g.Report)
+	if bad != nil {
+		return nil, bad
 	}
-	err = place.take(func(dir string) error { return g.Fetch(fetch, guestRecord, dir) }, func(m *record.Manifest) {
+	r := &guestRun{s: s, opt: opt, choice: choice, place: place, began: began, ended: err, sum: sum, complete: func(m *record.Manifest) {
 		m.Guest, m.GuestBoot = true, boot
 		m.Path, m.Scenario, m.BackendWhy = opt.Out, s.Path, choice.Why
 		m.Phases = append([]record.PhaseTime{{Name: "booting the guest", Wall: g.Report.Total}}, m.Phases...)
 		m.Started, m.Wall = began, time.Since(began)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIncapable, err)
-	}
-	sum.Guest, sum.Record, sum.Wall = true, opt.Out, time.Since(began)
-	return &Outcome{Summary: sum}, nil
+	}}
+	opt.Progress.Step("taking the record out of the guest")
+	fetch, cancel := context.WithTimeout(context.WithoutCancel(ctx), windDown)
+	defer cancel()
+	return r.conclude(func(dir string) error { return g.Fetch(fetch, guestRecord, dir) }, g.Report.Clock.Problem, g.Console(consoleKept))
 }
 
 // GuestError says that the run in the guest ended without a result. What it said is among the

@@ -13,11 +13,8 @@ import (
 
 // judge turns what happened into the verdict. t is nil when the fabric never came up.
 func (r *run) judge(t *traffic) record.Summary {
-	sum := record.Summary{
-		Name: r.s.Name, Backend: string(r.choice.Backend), Guest: r.opt.InGuest, Seed: r.s.Seed, Dilation: r.manifest.Dilation, Record: r.opt.Out,
-		Workloads: []record.Workload{}, Faults: []record.Fault{}, Expectations: []record.Expectation{}, Counters: []record.Counter{},
-		Warnings: append([]string{}, r.warnings...),
-	}
+	sum := emptySummary(r.s, r.choice, r.opt.Out)
+	sum.Guest, sum.Dilation, sum.Warnings = r.opt.InGuest, r.manifest.Dilation, append(sum.Warnings, r.warnings...)
 	if t != nil {
 		if t.engineErr != nil {
 			r.problem("workloads: %v", t.engineErr)

@@ -68,6 +68,18 @@ func (p *place) take(fetch func(dir string) error, complete func(*record.Manifes
 	return nil
 }
 
+// again empties the place for another record, where one did not come whole.
+func (p *place) again() error {
+	entries, err := os.ReadDir(p.dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(p.dir, e.Name())))
+	}
+	if err = errors.Join(err, os.Mkdir(p.coming, 0o755)); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
+
 // release removes what was made for a record that didn't come.
 func (p *place) release() {
 	_ = os.RemoveAll(p.coming)

@@ -124,12 +124,17 @@ type run struct {
 	clock    func() time.Duration // fabric time since the workloads started; nil before there is a fabric
 }
 
-func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
-	r := &run{s: s, opt: opt, choice: choice, started: time.Now(), table: metrics.NewTable(metrics.Standard)}
+func newRun(s *Scenario, opt RunOptions, choice Choice, began time.Time) *run {
+	r := &run{s: s, opt: opt, choice: choice, started: began, table: metrics.NewTable(metrics.Standard)}
 	r.manifest = record.Manifest{
 		Name: s.Name, Guest: opt.InGuest, Backend: string(choice.Backend), BackendWhy: choice.Why, Seed: s.Seed, Dilation: uint32(s.Dilation),
 		Versions: versions(), Host: thisHost(), Started: r.started, Scenario: s.Path, Path: opt.Out,
 	}
+	return r
+}
+
+func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*Outcome, error) {
+	r := newRun(s, opt, choice, time.Now())
 	var err error
 	if r.rec, err = record.Create(opt.Out, r.manifest); err != nil {
 		return nil, err
@@ -224,6 +229,11 @@ func (r *run) writeReports(sum *record.Summary) error {
 	if err != nil {
 		return err
 	}
+	return eachReport(rd, sum, r.rec.PutBeside)
+}
+
+// eachReport makes the reports that lie in a record.
+func eachReport(rd *record.Reader, sum *record.Summary, put func(name string, content []byte) error) error {
 	page, err := report.HTML(sum, rd, metrics.Standard)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -232,7 +242,7 @@ func (r *run) writeReports(sum *record.Summary) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return errors.Join(r.rec.PutBeside("report.html", page), r.rec.PutBeside("junit.xml", junit))
+	return errors.Join(put("report.html", page), put("junit.xml", junit))
 }
 
 // phased is the run's progress with its steps timed for the manifest.

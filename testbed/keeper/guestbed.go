@@ -116,6 +116,9 @@ func (b *guestBed) Status(ctx context.Context) (st Status, err error) {
 	r := &b.guest.Report
 	st.Keeper = os.Getpid()
 	st.Guest = &GuestStatus{PID: b.guest.PID(), Kernel: r.Kernel, Accel: r.Accel, MemoryMB: r.MemoryMB, CPUs: r.CPUs}
+	if problem := b.guest.Clock().Problem; problem != "" {
+		st.KeptUp, st.Late = false, problem
+	}
 	return st, nil
 }
 
