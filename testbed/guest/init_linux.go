@@ -170,7 +170,7 @@ func (g *guestSystem) setUp() error {
 	if err := loadModules(loadAtStart); err != nil {
 		return err
 	}
-	return nil
+	return pinPaths()
 }
 
 // upLoopback does `ip link set lo up`.
