@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // shim holds qp.c, and qp.so where the Makefile has built it: so the library travels with the
@@ -22,24 +24,35 @@ const (
 	shimFile = "shim/qp.so"
 	// exponentEnv tells the library log2 of the dilation.
 	exponentEnv = "ROCEBED_DILATION_EXPONENT"
+	// devicesEnv tells it the node's own RDMA devices, with commas between.
+	devicesEnv = "ROCEBED_DEVICES"
 )
 
 // ProgramEnv is what a program on a node needs in its environment for its queue pairs' timeouts
-// to fit the fabric's time, and what its user should know. TCP's timeouts are in the routes.
+// to fit the fabric's time and for it to see the node's own RDMA devices alone, and what its user
+// should know. TCP's timeouts are in the routes.
 func (f *Fabric) ProgramEnv(node string) (env, notes []string, err error) {
 	exponent := f.cfg.Dilation.Exponent()
-	if exponent == 0 || f.nodes[node] == nil || f.Host(node) == nil {
+	if f.nodes[node] == nil || f.Host(node) == nil {
 		return nil, nil, nil
+	}
+	var devices []string
+	for i := range f.Topology().Nodes {
+		if n := &f.Topology().Nodes[i]; n.Name == node {
+			for _, p := range n.Ports {
+				devices = append(devices, f.DeviceName(topo.PortRef{Node: node, Port: p.Name}))
+			}
+		}
 	}
 	path, err := f.layShim()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", node, err)
 	}
 	if path == "" {
-		return nil, []string{fmt.Sprintf("this rocebed was built without the library that raises programs' QP timeouts (make build makes it, with libibverbs' headers): "+
-			"give them yourself, a local ACK timeout %d higher, as in ib_write_bw -u %d", exponent, min(14+exponent, 31))}, nil
+		return nil, []string{fmt.Sprintf("this rocebed was built without the library that raises programs' QP timeouts and hides other nodes' devices (make build makes it, with libibverbs' headers): "+
+			"name the device and give timeouts yourself, a local ACK timeout %d higher, as in ib_write_bw -d %s -u %d", exponent, strings.Join(devices, " or "), min(14+exponent, 31))}, nil
 	}
-	return []string{"LD_PRELOAD=" + path, exponentEnv + "=" + strconv.Itoa(exponent)}, nil, nil
+	return []string{"LD_PRELOAD=" + path, exponentEnv + "=" + strconv.Itoa(exponent), devicesEnv + "=" + strings.Join(devices, ",")}, nil, nil
 }
 
 // layShim writes the library into the testbed's folder and says where it is; empty: there is none.

@@ -115,3 +115,23 @@ func TestAProgramsQueuePairsGetTheTimesOfTheFabric(t *testing.T) {
 		t.Errorf("a switch's programs get %q, %v", env, err)
 	}
 }
+
+func TestAProgramSeesTheDevicesOfItsNodeAlone(t *testing.T) {
+	f := build(t, star(2, topo.Gbps, time.Microsecond), Config{})
+	for node, other := range map[string]string{"h1": "h2", "h2": "h1"} {
+		env, notes, err := f.ProgramEnv(node)
+		if err != nil || len(notes) > 0 {
+			t.Fatalf("%q, %v", notes, err)
+		}
+		c := exec.Command("ibv_devices")
+		c.Env = append(os.Environ(), env...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		own, foreign := f.DeviceName(topo.PortRef{Node: node, Port: "eth0"}), f.DeviceName(topo.PortRef{Node: other, Port: "eth0"})
+		if !strings.Contains(string(out), own) || strings.Contains(string(out), foreign) {
+			t.Errorf("on %s, whose device is %s, a program sees\n%s", node, own, out)
+		}
+	}
+}

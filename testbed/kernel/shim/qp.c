@@ -4,6 +4,10 @@
  * ROCEBED_DILATION_EXPONENT, a minimum RNR delay becomes the shortest of the specification's table that is long
  * enough. What has no exact image is taken as far as it goes, with a warning on standard error.
  *
+ * It also stands before ibv_get_device_list: RDMA devices that all namespaces share are listed in each, and a
+ * program that takes the first would take another node's. Only those that ROCEBED_DEVICES names, with commas
+ * between, are shown.
+ *
  * Built by the Makefile (cc -shared -fPIC) and put into the rocebed binary.
  */
 #define _GNU_SOURCE
@@ -13,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_EXPONENT 31
 
@@ -82,4 +87,46 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	if (attr_mask & IBV_QP_MIN_RNR_TIMER)
 		raised.min_rnr_timer = raised_rnr(attr->min_rnr_timer, by);
 	return real(qp, &raised, attr_mask);
+}
+
+static int named(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = list; (at = strstr(at, name)); at += n)
+		if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == '\0'))
+			return 1;
+	return 0;
+}
+
+struct ibv_device **ibv_get_device_list(int *num)
+{
+	static struct ibv_device **(*real)(int *);
+	const char *own = getenv("ROCEBED_DEVICES");
+	struct ibv_device **list;
+	int all = 0, kept = 0;
+
+	if (!real) {
+		real = dlvsym(RTLD_NEXT, "ibv_get_device_list", "IBVERBS_1.1");
+		if (!real)
+			real = dlsym(RTLD_NEXT, "ibv_get_device_list");
+		if (!real) {
+			fprintf(stderr, "rocebed: libibverbs has no ibv_get_device_list\n");
+			errno = ENOSYS;
+			return NULL;
+		}
+	}
+	list = real(&all);
+	if (list && own) {
+		/* Not by ibv_get_device_name: without a version the loader takes the oldest, which wants another struct.
+		 * What is taken out is not given back to libibverbs: a few bytes of a program that lists once. */
+		for (int i = 0; i < all; i++)
+			if (named(own, list[i]->name))
+				list[kept++] = list[i];
+		list[kept] = NULL;
+		all = kept;
+	}
+	if (num)
+		*num = all;
+	return list;
 }
