@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/rocebed/rocebed/images"
+	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/spf13/cobra"
 )
@@ -107,14 +109,41 @@ func guestFeatures() []kernel.Feature {
 	if kvmErr == nil {
 		kvmErr = kvm.Close()
 	}
+	known, tried := guest.Remembered(img, "")
 	return []kernel.Feature{
 		found(kernel.Feature{Name: "qemu", Level: kernel.Needed, For: "the microVM that brings the kernel which this machine lacks",
 			Cost: noGuest, Get: "Debian package qemu-system-x86, or make setup"}, qemu),
 		found(kernel.Feature{Name: "image", Level: kernel.Needed, For: "the guest's kernel and programs",
 			Cost: noGuest, Get: "rocebed image build, or make setup"}, image),
-		found(kernel.Feature{Name: "kvm", Level: kernel.Useful, For: "a guest at the machine's own speed",
-			Cost: "the guest is emulated, about 20 times slower", Get: "a machine, or a hypervisor, that has /dev/kvm; where it is there and doesn't work, rocebed finds out and does without"}, kvmErr),
+		kvmFeature(kvmErr, known, tried),
 	}
+}
+
+// kvmFeature is whether guests run under KVM. That /dev/kvm opens says little: a hypervisor below
+// may not let a guest live. So what counts is what became of the first guest.
+func kvmFeature(opens error, known guest.Accelerator, tried bool) kernel.Feature {
+	f := kernel.Feature{Name: "kvm", Level: kernel.Useful, Present: true, For: "a guest at the machine's own speed",
+		Cost: "the guest is emulated, about 20 times slower", Get: "a machine, or a hypervisor, that has /dev/kvm"}
+	when := "on " + known.When.Format(time.DateTime)
+	if known.When.IsZero() {
+		when = "at an earlier boot"
+	}
+	switch {
+	case opens != nil:
+		f.Present, f.Why = false, opens.Error()
+	case !tried:
+		f.For += "; /dev/kvm opens, the first guest will show whether one lives under it"
+	case known.Accel == "kvm":
+		f.For += "; one came up " + when
+	default:
+		f.Present = false
+		f.Why = fmt.Sprintf("/dev/kvm opens, but a guest died under it %s, so TCG is used", when)
+		if known.Why != "" {
+			f.Why += ": " + known.Why
+		}
+		f.Get = fmt.Sprintf("a hypervisor on which nested guests live; to try again, remove %s", known.File)
+	}
+	return f
 }
 
 func (d diagnosis) print(w io.Writer) error {

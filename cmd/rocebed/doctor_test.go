@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/kernel"
 )
 
@@ -33,6 +36,35 @@ func TestDoctorSaysWhereTheBackendRunsAndHowToGetWhatIsMissing(t *testing.T) {
 		}
 		if !strings.Contains(b.String(), c.want) || !strings.Contains(b.String(), "modprobe sch_netem") {
 			t.Errorf("doctor said %s", b.String())
+		}
+	}
+}
+
+func TestDoctorBelievesWhatBecameOfAGuestMoreThanTheDevice(t *testing.T) {
+	day := time.Date(2026, 11, 29, 20, 0, 0, 0, time.UTC)
+	died := guest.Accelerator{Accel: "tcg", When: day, Why: "QEMU ended: failed to set MSR 0x48e", File: "/cache/accel.json"}
+	for name, c := range map[string]struct {
+		opens   error
+		known   guest.Accelerator
+		tried   bool
+		present bool
+		want    []string
+	}{
+		"a guest died":         {nil, died, true, false, []string{"a guest died under it on 2026-11-29 20:00:00", "MSR 0x48e", "TCG is used", "remove /cache/accel.json"}},
+		"a guest came up":      {nil, guest.Accelerator{Accel: "kvm", When: day}, true, true, []string{"came up on 2026-11-29"}},
+		"nothing was tried":    {nil, guest.Accelerator{}, false, true, []string{"the first guest will show"}},
+		"there is no device":   {errors.New("no such device"), died, true, false, []string{"no such device"}},
+		"a memory from before": {nil, guest.Accelerator{Accel: "tcg", File: "/f"}, true, false, []string{"at an earlier boot", "remove /f"}},
+	} {
+		f := kvmFeature(c.opens, c.known, c.tried)
+		text := f.For + " " + f.Why + " " + f.Get
+		if f.Present != c.present {
+			t.Errorf("%s: present %v", name, f.Present)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in %q", name, w, text)
+			}
 		}
 	}
 }

@@ -66,27 +66,50 @@ func accelKey(qemu string, img *images.Image) string {
 type accelFile struct {
 	Key   string `json:"key"`
 	Accel string `json:"accel"`
+	// When and why, for a reader.
+	When time.Time `json:"when"`
+	Why  string    `json:"why,omitempty"`
 }
 
 func (m accelMemory) path() string { return filepath.Join(m.dir, "accel.json") }
 
 // load returns what is known to work, or "".
-func (m accelMemory) load() string {
+func (m accelMemory) load() string { return m.read().Accel }
+
+// read returns what is remembered; nothing, where it was of another machine, kernel or QEMU.
+func (m accelMemory) read() accelFile {
 	raw, err := os.ReadFile(m.path())
 	var f accelFile
 	if err != nil || json.Unmarshal(raw, &f) != nil || f.Key != m.key {
-		return ""
+		return accelFile{}
 	}
-	return f.Accel
+	return f
+}
+
+// Remembered says what boots of an image found out about this machine's accelerators. An empty
+// cacheDir means images.DefaultCacheDir.
+func Remembered(img *images.Image, cacheDir string) (Accelerator, bool) {
+	qemu, err := findQEMU()
+	if err != nil || img == nil {
+		return Accelerator{}, false
+	}
+	if cacheDir == "" {
+		if cacheDir, err = images.DefaultCacheDir(); err != nil {
+			return Accelerator{}, false
+		}
+	}
+	m := accelMemory{dir: cacheDir, key: accelKey(qemu, img)}
+	f := m.read()
+	return Accelerator{Accel: f.Accel, When: f.When, Why: f.Why, File: m.path()}, f.Accel != ""
 }
 
 // store remembers, if it can: a boot does not fail for it.
-func (m accelMemory) store(accel string) {
+func (m accelMemory) store(accel, why string) {
 	f, err := os.CreateTemp(m.dir, "tmp-accel-")
 	if err != nil {
 		return
 	}
-	_, err = f.Write(mustJSON(accelFile{Key: m.key, Accel: accel}))
+	_, err = f.Write(mustJSON(accelFile{Key: m.key, Accel: accel, When: time.Now(), Why: why}))
 	if f.Close() != nil || err != nil || os.Rename(f.Name(), m.path()) != nil {
 		os.Remove(f.Name())
 	}

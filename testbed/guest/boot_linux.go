@@ -75,7 +75,7 @@ func Boot(ctx context.Context, cfg Config) (*Guest, error) {
 			g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs, g.Report.TSCKHz = try.accel, s.memoryMB, s.cpus, s.tscKHz
 			g.Report.Boot, g.Report.Total, g.Report.Failed = time.Since(start), time.Since(began), failed
 			if try.remember {
-				memory.store(try.accel)
+				memory.store(try.accel, "")
 			}
 			watching, stop := context.WithCancel(context.Background())
 			g.stop = stop
@@ -89,7 +89,7 @@ func Boot(ctx context.Context, cfg Config) (*Guest, error) {
 		failed = append(failed, Attempt{Accel: try.accel, Lasted: time.Since(start), Reason: err.Error()})
 		cfg.progress("the guest did not come up under %s after %.1f s (%v)", try.accel, time.Since(start).Seconds(), f.Detail)
 		if try.remember {
-			memory.store("tcg")
+			memory.store("tcg", f.Detail)
 		}
 	}
 	last := failed[len(failed)-1]

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"runtime"
+
+	"github.com/rocebed/rocebed/images"
 )
 
 // machine stands for the QEMU process, which needs Linux.
@@ -30,6 +32,9 @@ func (m *machine) fail(kind error, detail string) *Failure {
 func Boot(context.Context, Config) (*Guest, error) {
 	return nil, unavailable("it needs Linux, this is %s", runtime.GOOS)
 }
+
+// Remembered finds nothing here.
+func Remembered(*images.Image, string) (Accelerator, bool) { return Accelerator{}, false }
 
 // Init is for Linux guests.
 func Init() {

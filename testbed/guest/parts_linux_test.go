@@ -63,9 +63,9 @@ func TestWhichAcceleratorWorksIsRememberedUntilSomethingChanges(t *testing.T) {
 	if got := m.load(); got != "" {
 		t.Errorf("an empty memory says %q", got)
 	}
-	m.store("tcg")
-	if got := m.load(); got != "tcg" {
-		t.Errorf("remembered: %q", got)
+	m.store("tcg", "no such MSR")
+	if got := m.read(); got.Accel != "tcg" || got.Why != "no such MSR" || time.Since(got.When).Abs() > time.Hour {
+		t.Errorf("remembered: %+v", got)
 	}
 	other := accelMemory{dir: m.dir, key: "another kernel"}
 	if got := other.load(); got != "" {
@@ -94,7 +94,7 @@ func TestBootsAreTriedInOrder(t *testing.T) {
 		c.Accel = accel
 		m := accelMemory{dir: t.TempDir(), key: "k"}
 		if known != "" {
-			m.store(known)
+			m.store(known, "")
 		}
 		var names []string
 		for _, a := range attempts(&c, m) {
