@@ -15,10 +15,13 @@ import (
 
 // Comparison is what a NIC counted beside what a capture at its port saw.
 type Comparison struct {
-	Node, Port        string
-	Sent, SentSeen    uint64 // sent_pkts, and packets from the NIC's address in the capture
-	Rcvd, RcvdSeen    uint64 // rcvd_pkts, and packets to it
-	RetransmittedSeen uint64 // of SentSeen: those whose (destination QP, opcode class, PSN) was sent before
+	Node              string `json:"node"`
+	Port              string `json:"port"`
+	Sent              uint64 `json:"sent_pkts"`
+	SentSeen          uint64 `json:"sent_seen"` // packets from the NIC's address in the capture
+	Rcvd              uint64 `json:"rcvd_pkts"`
+	RcvdSeen          uint64 `json:"rcvd_seen"`          // packets to it
+	RetransmittedSeen uint64 `json:"retransmitted_seen"` // of SentSeen: those whose (destination QP, opcode class, PSN) was sent before
 }
 
 // Problem says what doesn't agree, or nothing. A NIC counts every packet that it sends; of those
