@@ -16,7 +16,8 @@ import (
 )
 
 func newDownCommand() *cobra.Command {
-	return &cobra.Command{
+	var name string
+	c := &cobra.Command{
 		Use:   "down [NAME]",
 		Short: "Take a testbed down",
 		Long: `Take a testbed down: programs that still run on its nodes are ended, everything that was made is removed. Without a
@@ -25,13 +26,18 @@ name, the only testbed there is. What a keeper left that died is removed too.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeTestbeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := ""
 			if len(args) > 0 {
+				if name != "" && name != args[0] {
+					return fmt.Errorf("down: %q or %q? One at a time", name, args[0])
+				}
 				name = args[0]
 			}
 			return down(cmd.Context(), name)
 		},
 	}
+	c.Flags().StringVar(&name, "name", "", "the testbed, as with up and exec")
+	_ = c.RegisterFlagCompletionFunc("name", completeTestbeds)
+	return c
 }
 
 func down(ctx context.Context, name string) error {
