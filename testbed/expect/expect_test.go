@@ -139,6 +139,8 @@ func TestWhatMakesNoSenseIsRefusedAtItsPlace(t *testing.T) {
 		`workloads["rnig"].errors == 0`:               {1, 11, `there is no workload "rnig"`, "ring"},
 		`faults["losy"].healed`:                       {1, 8, `there is no fault "losy"`, "lossy"},
 		`delta("out_of_seq_requests") == 0`:           {1, 7, `there is no metric "out_of_seq_requests"`, "out_of_seq_request"},
+		`delta("local_ack_timeout_err") == 0`:         {1, 7, "the nearest is completer_retry_err, which counts", "completer_retry_err"},
+		`delta("np_cnp_sent") == 0`:                   {1, 7, "rxe sends no congestion notifications", ""},
 		`delta("sent_pkts", {"nod": "h1"}) == 0`:      {1, 21, `no label "nod"`, "node"},
 		`delta("sent_pkts", {"node": "h3"}) == 0`:     {1, 29, `no node "h3"`, "h1"},
 		`delta("qdisc_backlog_bytes") == 0`:           {1, 7, "is a gauge", ""},

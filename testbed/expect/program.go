@@ -151,6 +151,17 @@ func (e *Env) checkMetricCall(call ast.CallExpr, add func(ast.Expr, string, stri
 		return
 	}
 	desc, ok := e.names.Metrics.Lookup(name)
+	if ours, how, known := metrics.Elsewhere(name); !ok && known {
+		switch {
+		case ours == "":
+			add(args[0], "", "there is no metric %q: %s", name, how)
+		case how == "":
+			add(args[0], ours, "there is no metric %q here", name)
+		default:
+			add(args[0], ours, "there is no metric %q here; the nearest is %s, %s", name, ours, how)
+		}
+		return
+	}
 	if !ok {
 		add(args[0], strict.Nearest(name, e.names.Metrics.Names()), "there is no metric %q (docs/metrics.md lists them)", name)
 		return

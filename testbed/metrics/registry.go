@@ -160,5 +160,5 @@ func (r *Registry) Markdown() string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, strings.Join(d.Labels, ", "), d.Unit, d.Kind, d.Help)
 		}
 	}
-	return b.String()
+	return b.String() + elsewhereTable()
 }

@@ -55,6 +55,17 @@ func TestTheMetricsPageIsWhatTheRegistrySays(t *testing.T) {
 	}
 }
 
+func TestWhatOtherNICsCountIsFoundUnderANameThatIsHere(t *testing.T) {
+	for _, e := range elsewhere {
+		if _, ok := Standard.Lookup(e.theirs); ok {
+			t.Errorf("%s is a metric of ours", e.theirs)
+		}
+		if _, ok := Standard.Lookup(e.ours); !ok && (e.ours != "" || e.how == "") {
+			t.Errorf("%s: there is no %q, and no word about why", e.theirs, e.ours)
+		}
+	}
+}
+
 func TestASeriesKeyNamesItsLabels(t *testing.T) {
 	if got := Standard.Key(Sample{"qdisc_drops", []string{"leaf1", "eth0", "shape"}, 0}); got != "qdisc_drops{node=leaf1,port=eth0,slot=shape}" {
 		t.Error(got)
