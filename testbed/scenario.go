@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -120,7 +119,7 @@ func (d Dilation) String() string {
 // Load reads and checks a scenario file. What is wrong in it comes as strict.Problems: all of
 // it, each with file, line and column.
 func Load(path string) (*Scenario, error) {
-	source, err := os.ReadFile(path)
+	source, err := strict.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}

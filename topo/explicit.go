@@ -48,7 +48,10 @@ func (b *builder) explicit() error {
 			node.Kind = n.Kind
 		}
 		if n.GPUs != nil {
-			node.GPUs = max(0, *n.GPUs)
+			node.GPUs = *n.GPUs
+			if *n.GPUs < 0 { // which means that the default is still to come
+				bad(path+".gpus", "%d GPUs: a host has 0 to 1024", *n.GPUs)
+			}
 		}
 		if n.HashSeed != nil {
 			node.HashSeed = *n.HashSeed
@@ -88,7 +91,7 @@ func (b *builder) explicitLinks() []error {
 			if e.Port == "" {
 				continue
 			}
-			if err := CheckName(e.Port); err != nil {
+			if err := CheckPortName(e.Port); err != nil {
 				errs = append(errs, strict.At(path, "link %q: port %q: %w", l.Ends, e.Port, err))
 			}
 			if used[e] {

@@ -42,7 +42,7 @@ func (t *Topology) Validate() error {
 		errs = append(errs, n.validate()...)
 		for _, p := range n.Ports {
 			ref := PortRef{n.Name, p.Name}
-			if err := CheckName(p.Name); err != nil {
+			if err := CheckPortName(p.Name); err != nil {
 				bad("%s: %w", ref, err)
 			}
 			if _, twice := linked[ref]; twice {
@@ -170,4 +170,16 @@ func CheckName(s string) error {
 		}
 	}
 	return nil
+}
+
+// CheckPortName says whether a name is fit for a port: as CheckName says, and none that a network
+// namespace has a use for already.
+func CheckPortName(s string) error {
+	switch s {
+	case "lo":
+		return errors.New("a node has its own lo, the loopback interface: call the port something else")
+	case "all", "default":
+		return fmt.Errorf("the kernel takes %q for every interface of a node: call the port something else", s)
+	}
+	return CheckName(s)
 }

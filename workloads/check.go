@@ -16,6 +16,9 @@ const maxMessage topo.Bytes = 1 << 31
 // maxMemory bounds what one workload may ask of one end of a queue pair.
 const maxMemory = 1 << 30
 
+// maxQueuePairs bounds what one workload may make; that many take tens of gigabytes.
+const maxQueuePairs = 1 << 16
+
 // Check says what is wrong with a workload on a topology, before anything is created. Every
 // problem is a strict.PathError whose path is the key that is wrong; several are joined.
 func Check(s Spec, t *topo.Topology) error {
@@ -187,8 +190,7 @@ func (c *checker) amounts() {
 	}
 	if s.Depth < 0 || s.Depth > 4096 {
 		c.wrong("depth", "must be between 1 and 4096")
-	}
-	if !s.Collective() {
+	} else if !s.Collective() {
 		if size, slots := uint64(s.size(4096)), uint64(s.slots(4096)); size*slots > maxMemory {
 			c.wrong("depth", "%d buffers of %v are more than %v an end of a queue pair", slots, topo.Bytes(size), topo.Bytes(maxMemory))
 		}
@@ -256,14 +258,24 @@ func (c *checker) qp() {
 
 // places checks the selectors.
 func (c *checker) places() {
+	key, n, err := "ranks", 0, error(nil)
 	if c.s.Collective() {
-		if _, err := ranksOf(c.s, c.t); err != nil {
-			c.errs = append(c.errs, err)
+		var ranks []rank
+		ranks, err = ranksOf(c.s, c.t)
+		n = len(ranks)
+		if c.s.Kind == AllToAll {
+			n *= n - 1
 		}
-		return
+	} else {
+		var pairs []pair
+		pairs, err = pairsOf(c.s, c.t)
+		key, n = "qps", len(pairs)
 	}
-	if _, err := pairsOf(c.s, c.t); err != nil {
+	switch qps := c.s.qps(); {
+	case err != nil:
 		c.errs = append(c.errs, err)
+	case n*qps > maxQueuePairs:
+		c.wrong(key, "%d connections of %d queue pairs each: one workload has at most %d queue pairs", n, qps, maxQueuePairs)
 	}
 }
 

@@ -180,3 +180,32 @@ func TestFlowsBetweenNICsThatDoNotReachEachOtherAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestMoreQueuePairsThanAMachineHoldsAreRefusedBeforeTheyAreListed(t *testing.T) {
+	for spec, want := range map[string]string{
+		"kind: all-pairs, messages: 1":                                        "from",
+		"kind: write, pairing: cross, messages: 1":                            "to",
+		"kind: write, from: [h1], qps: 1024, messages: 1":                     "qps",
+		"kind: all-to-all, ranks: ['h1*'], qps: 6, messages: 1, size: 111KiB": "ranks",
+		"kind: all-reduce, ranks: ['h1*'], qps: 1024, messages: 1":            "ranks",
+	} {
+		if strings.Contains(spec, "write") {
+			spec += ", to: ['*']"
+		}
+		err := Check(specs(t, "[{name: w, "+spec+"}]")[0], star(300, 1, 1))
+		var at *strict.PathError
+		if !errors.As(err, &at) || at.Path != want || !strings.Contains(err.Error(), "at most 65536 queue pairs") {
+			t.Errorf("{%s}: %v, want a problem of %s", spec, err, want)
+		}
+	}
+	if err := Check(specs(t, "[{name: w, kind: all-pairs, messages: 1}]")[0], star(256, 1, 1)); err != nil {
+		t.Errorf("256 hosts, all pairs: %v", err)
+	}
+}
+
+func TestADepthThatIsWrongIsSaidOnce(t *testing.T) {
+	err := Check(specs(t, "[{name: w, kind: write, from: [h1], to: [h2], messages: 1, depth: -1}]")[0], star(2, 1, 1))
+	if err == nil || strings.Contains(err.Error(), "buffers") {
+		t.Errorf("%v", err)
+	}
+}

@@ -80,6 +80,9 @@ func pairsOf(s *Spec, t *topo.Topology) ([]pair, error) {
 
 // crossed joins each with each on another host.
 func crossed(from, to []topo.PortRef, key string) ([]pair, error) {
+	if n := len(from) * len(to); n > maxQueuePairs {
+		return nil, strict.At(key, "%d NICs to %d NICs are %d pairs: one workload has at most %d queue pairs", len(from), len(to), n, maxQueuePairs)
+	}
 	var pairs []pair
 	for _, f := range from {
 		for _, t := range to {

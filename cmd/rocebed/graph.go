@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/graph"
+	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/spf13/cobra"
 )
 
@@ -49,9 +50,9 @@ brought up, no rights are needed. With --paths, list every path that packets may
 }
 
 func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
-	data, err := os.ReadFile(args[0])
+	data, err := strict.ReadFile(args[0])
 	if err != nil {
-		return err
+		return fmt.Errorf("scenario: %w", err)
 	}
 	plan, err := topo.FromScenario(args[0], data)
 	if err != nil {

@@ -1,8 +1,10 @@
 package expect
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -13,6 +15,10 @@ import (
 
 	"github.com/rocebed/rocebed/testbed/record"
 )
+
+// patience is how long evaluating an expectation may last, in wall time. What runs to its end takes
+// milliseconds; macros inside macros can be written to last for ever.
+var patience = 10 * time.Second
 
 // Verdict is what became of one expectation.
 type Verdict = record.Expectation
@@ -26,7 +32,12 @@ func (p *Program) Eval(v Values) Verdict {
 	defer p.env.mu.Unlock()
 	p.env.table = v.Metrics
 	vars := map[string]any{"workloads": v.Workloads, "faults": v.Faults}
-	out, details, err := p.prog.Eval(vars)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, details, err := p.prog.ContextEval(ctx, vars)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("given up after %v: macros inside macros multiply what there is to do", patience)
+	}
 	verdict := Verdict{Expr: p.text}
 	if details != nil {
 		verdict.Values = p.seen(details.State(), vars)

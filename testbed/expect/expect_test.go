@@ -169,3 +169,19 @@ func TestAllProblemsOfAnExpressionAreSaidAtOnce(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+func TestAnExpressionThatTakesForEverIsGivenUp(t *testing.T) {
+	over, every := "true", "[1,2,3,4,5,6,7,8,9,10]"
+	for _, v := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} { // 10^10 rounds
+		over = every + ".all(" + v + ", " + over + ")"
+	}
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 10 * time.Millisecond
+	p, problems := testEnv(t).Compile(over)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if v := p.Eval(testValues()); v.Passed || !strings.Contains(v.Err, "given up after 10ms") {
+		t.Errorf("passed %v, error %q", v.Passed, v.Err)
+	}
+}

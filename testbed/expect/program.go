@@ -59,7 +59,7 @@ func (e *Env) Compile(text string) (*Program, []Problem) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	prog, err := e.cel.Program(checked, cel.EvalOptions(cel.OptExhaustiveEval))
+	prog, err := e.cel.Program(checked, cel.EvalOptions(cel.OptExhaustiveEval), cel.InterruptCheckFrequency(256))
 	if err != nil {
 		return nil, []Problem{{Line: 1, Column: 1, Text: err.Error()}}
 	}

@@ -41,7 +41,7 @@ func parse(file string, data []byte) (body ast.Node, err error) {
 	case !utf8.Valid(data):
 		return nil, at(nil, "not UTF-8 text")
 	}
-	tokens := lexer.Tokenize(string(data))
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(data), "\ufeff")) // some editors begin a file so
 	if tk := tooDeep(tokens); tk != nil {
 		return nil, at(tk, "nested more than %d deep", maxDepth)
 	}
