@@ -17,6 +17,9 @@ const consoleKept = 400
 // consoleFile holds them, beside data/.
 const consoleFile = "console.txt"
 
+// killedCode is the least exit code of a program that a signal ended.
+const killedCode = 128
+
 // guestRun is a run in a guest that is over: what is left is the record.
 type guestRun struct {
 	s        *Scenario
@@ -88,7 +91,7 @@ func (g *guestRun) salvage(fetch func(dir string) error, clock string, console [
 			return &Outcome{Summary: g.sum}, nil
 		}
 		var refused *GuestError
-		if errors.As(g.ended, &refused) {
+		if errors.As(g.ended, &refused) && refused.Code < killedCode {
 			// It refused to begin: the reason is what it said, and there is nothing to keep.
 			return nil, g.ended
 		}

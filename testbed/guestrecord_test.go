@@ -135,6 +135,12 @@ func TestTheRecordOfAGuestThatDiedSaysSo(t *testing.T) {
 	}
 }
 
+func TestARunThatWasKilledBeforeItRecordedAnythingLeavesARecordThatSaysSo(t *testing.T) {
+	g := overIn(t, &GuestError{Code: 137})
+	out, err := g.conclude(gone, "", nil)
+	failedRecord(t, g, out, err, "exit code 137")
+}
+
 func TestAGuestThatDiesWithTheResultOutAndTheRecordInLeavesOneThatSaysSo(t *testing.T) {
 	g := overIn(t, nil)
 	out, err := g.conclude(gone, "", []string{"last words"})
