@@ -53,6 +53,7 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 		g.Report.Kernel, g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs, g.Report.Total.Seconds()))
 
 	var stdout bytes.Buffer
+	ran, waited, told := g.Waits()
 	code, err := inGuest(ctx, g, guestArgv(s, opt), &stdout, &relay{to: opt.Progress})
 	g.Report.Clock = g.Clock()
 	var sum record.Summary
@@ -61,6 +62,11 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 		err = fmt.Errorf("run in the guest: %w", err)
 	case json.Unmarshal(stdout.Bytes(), &sum) != nil:
 		err = &GuestError{Code: code}
+	}
+	if r, w, ok := g.Waits(); ok && told {
+		if text := starved(r-ran, w-waited); text != "" {
+			sum.Warnings = append(sum.Warnings, text)
+		}
 	}
 	boot, bad := json.Marshal(g.Report)
 	if bad != nil {

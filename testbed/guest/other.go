@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/rocebed/rocebed/images"
 )
@@ -27,6 +28,9 @@ func (m *machine) failure() *Failure { return &Failure{Kind: ErrDied} }
 func (m *machine) fail(kind error, detail string) *Failure {
 	return &Failure{Kind: kind, Detail: detail}
 }
+
+// Waits knows nothing here.
+func (g *Guest) Waits() (ran, waited time.Duration, ok bool) { return 0, 0, false }
 
 // Boot boots a guest; here it can't.
 func Boot(context.Context, Config) (*Guest, error) {

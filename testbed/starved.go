@@ -1,0 +1,21 @@
+package testbed
+
+import (
+	"fmt"
+	"time"
+)
+
+// starvedShare is the part of the time that a guest's processors may wait for this machine's before results
+// carry a warning. QEMU's own threads wait for each other too, on as many cores as the guest has.
+const starvedShare = 0.4
+
+// starved says that the guest did not get the processors that it was ready to use. What it measured of rates
+// and latencies is then the machine's: loops can be in time while ports forward late.
+func starved(ran, waited time.Duration) string {
+	share := waited.Seconds() / max((ran+waited).Seconds(), 1e-9)
+	if share < starvedShare {
+		return ""
+	}
+	return fmt.Sprintf("other programs kept this machine busy: the guest's processors waited %.0f%% of the time that they could have run. "+
+		"Links then carry less than their rate and take longer; bytes and counters hold", share*100)
+}
