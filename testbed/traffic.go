@@ -94,6 +94,7 @@ func (t *traffic) run(ctx context.Context) {
 	t.r.step("reading every counter")
 	t.first = t.s.once(ctx, metrics.Before, 0)
 
+	t.prepareFaults()
 	stopCaptures := t.capture(ctx)
 	engine, err := workloads.NewEngine(engineConfig(t.fab, t.r.s, t.observe), t.r.s.Workloads)
 	if err != nil {
@@ -113,6 +114,20 @@ func (t *traffic) run(ctx context.Context) {
 	t.last = t.s.once(after, metrics.After, t.elapsed())
 	t.compareCaptures()
 	t.collectResults()
+}
+
+// prepareFaults lets the backend do ahead what would make faults strike late. What fails here
+// fails again, and loudly, when the fault is due.
+func (t *traffic) prepareFaults() {
+	p, ok := t.fab.Injector().(fabric.Preparer)
+	if !ok {
+		return
+	}
+	for _, spec := range t.r.s.Faults {
+		if err := p.Prepare(spec); err != nil {
+			t.tell(record.Event{Source: "fault", Name: spec.Name, What: "not prepared", Text: err.Error(), Level: "warning"})
+		}
+	}
 }
 
 // start arms the faults and starts the workloads.

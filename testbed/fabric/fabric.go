@@ -52,6 +52,12 @@ type Injector interface {
 	Apply(spec faults.Spec, done func(Applied, error))
 }
 
+// Preparer is an Injector that can do ahead what takes time, so that the fault strikes when it is
+// due. Prepare is called before traffic starts; not calling it only makes faults strike late.
+type Preparer interface {
+	Prepare(spec faults.Spec) error
+}
+
 // Applied is a fault in force.
 type Applied interface {
 	// Verify reads the fault back from the kernel or the model.

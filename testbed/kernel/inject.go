@@ -13,6 +13,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/cable"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -24,6 +25,10 @@ type injector struct {
 	closed bool
 	active []*applied
 	work   sync.WaitGroup
+
+	stagesMu sync.Mutex
+	stages   map[stageKey]*cable.Stage
+	outdated []*cable.Stage
 
 	cutsMu sync.Mutex
 	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
@@ -53,7 +58,9 @@ func (in *injector) release(link int) {
 	delete(in.cuts, link)
 }
 
-func newInjector(f *Fabric) *injector { return &injector{f: f, cuts: map[int]string{}} }
+func newInjector(f *Fabric) *injector {
+	return &injector{f: f, cuts: map[int]string{}, stages: map[stageKey]*cable.Stage{}}
+}
 
 // effect is what a fault does at one place. Healing may be asked for again after an error, and
 // what a healed effect has hit can still be asked.
@@ -263,5 +270,5 @@ func (in *injector) close() error {
 	for _, a := range slices.Backward(slices.Clone(in.active)) {
 		errs = append(errs, a.named("heal", a.healAll()))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, in.unload())...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -19,21 +20,21 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 	case faults.Loss:
 		switch {
 		case s.EveryNth > 0:
-			imp.Stage = cable.NthLoss{N: uint32(s.EveryNth)}
+			imp.Model = cable.NthLoss{N: uint32(s.EveryNth)}
 		case s.GE != nil:
-			imp.Stage = cable.BurstLoss{P: float64(s.GE.P), R: float64(s.GE.R), LossBad: float64(s.GE.LossBad), LossGood: float64(s.GE.LossGood)}
+			imp.Model = cable.BurstLoss{P: float64(s.GE.P), R: float64(s.GE.R), LossBad: float64(s.GE.LossBad), LossGood: float64(s.GE.LossGood)}
 		default:
-			imp.Stage = cable.RandomLoss{P: p}
+			imp.Model = cable.RandomLoss{P: p}
 		}
 	case faults.Delay:
 		imp.Delay = cable.Delay{Delay: wall(s.Delay), Jitter: wall(s.Jitter), Distribution: s.Distribution}
 	case faults.Reorder:
-		imp.Stage = cable.Overtake{P: p, Gap: uint32(s.Gap)}
+		imp.Model = cable.Overtake{P: p, Gap: uint32(s.Gap)}
 		imp.Delay = cable.Delay{Delay: wall(s.Delay)}
 	case faults.Duplicate:
-		imp.Stage = cable.Duplicate{P: p}
+		imp.Model = cable.Duplicate{P: p}
 	case faults.Corrupt:
-		imp.Stage = cable.Corrupt{P: p}
+		imp.Model = cable.Corrupt{P: p}
 	default:
 		return imp, fmt.Errorf("the kernel backend has no fault of kind %q", s.Kind)
 	}
@@ -49,7 +50,6 @@ type impaired struct {
 	before  uint64 // packets through the delay line when a pure delay was applied
 	final   uint64 // hits when it was healed
 	applied bool
-	counted bool // final is set
 	healed  bool
 }
 
@@ -74,15 +74,32 @@ func (e *impaired) on(w cable.Wire) error {
 	return nil
 }
 
-func (e *impaired) apply() error {
-	if e.what.Stage == nil {
-		s, err := e.f.cables.DelayLine(e.from)
-		if err != nil {
-			return err
-		}
+// prepare loads what the fault needs, so that applying it takes no time.
+func (e *impaired) prepare() (err error) {
+	if e.what.Model != nil && e.what.Stage == nil {
+		e.what.Stage, err = e.f.inject.stage(e.from, e.what)
+	}
+	return err
+}
+
+func (e *impaired) apply() (err error) {
+	if err := e.allowed(); err != nil {
+		return err
+	}
+	if err := e.prepare(); err != nil {
+		return err
+	}
+	if e.what.Stage != nil {
+		err = e.what.Stage.Reset()
+	} else {
+		var s tc.Stats
+		s, err = e.f.cables.DelayLine(e.from)
 		e.before = s.Packets
 	}
-	err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
+	if err != nil {
+		return err
+	}
+	err = e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
 	e.applied = err == nil
 	return err
 }
@@ -92,32 +109,31 @@ func (e *impaired) verify() error { return e.f.cables.Verify(e.from) }
 // hits are the packets that the stage acted on, or for a pure delay those that the delay line
 // has let go since.
 func (e *impaired) hits() (uint64, error) {
-	if e.counted {
+	if e.healed {
 		return e.final, nil
 	}
 	if e.what.Stage != nil {
-		c, err := e.f.cables.Counts(e.from, e.what.ID)
+		c, err := e.what.Stage.Counts()
 		return c.Hits, err
 	}
 	s, err := e.f.cables.DelayLine(e.from)
 	return s.Packets - e.before, err
 }
 
+// heal takes the fault off and then counts, so that no packet is hit and not counted.
 func (e *impaired) heal() error {
 	if e.healed || !e.applied {
 		return nil
 	}
-	// Counted once: a second try must not stumble over a stage that is gone already.
-	if !e.counted {
-		n, err := e.hits()
-		if err != nil {
-			return err
-		}
-		e.final, e.counted = n, true
+	if err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) }); err != nil {
+		return err
 	}
-	err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) })
-	e.healed = err == nil
-	return err
+	n, err := e.hits()
+	if err != nil {
+		return err
+	}
+	e.final, e.healed = n, true
+	return nil
 }
 
 func (e *impaired) clean() error {

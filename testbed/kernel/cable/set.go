@@ -5,12 +5,9 @@ package cable
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/testbed/kernel/nl"
@@ -36,16 +33,8 @@ type wire struct {
 
 	mu       sync.Mutex
 	declared Wire
-	line     tc.Netem  // the delay line as it was last set
-	delayed  bool      // packets go through the delay line
-	stages   []*placed // in the order that packets meet them
-}
-
-// placed is a stage in its place.
-type placed struct {
-	id    string
-	stage *Stage
-	link  link.Link
+	line     tc.Netem // the delay line as it was last set
+	hop      hop      // the forwarder's entry as it was last set
 }
 
 // Lay puts the forwarding program and the delay line on every cable of a wiring, which then can
@@ -104,8 +93,11 @@ func (s *Set) layDelays() error {
 		}
 		needed = needed || q.Delay > 0
 		tc.AppendOp(&b, d.out, tc.Op{Verb: tc.Add, Object: delayLine(q)}, d.from.String())
-		d.line, d.delayed = q, delays(q)
-		if err := s.forward.set(d.in, d.hop()); err != nil {
+		d.line, d.hop = q, hop{Out: uint32(d.out)}
+		if delays(q) {
+			d.hop.Flags |= flagDelay
+		}
+		if err := s.forward.set(d.in, d.hop); err != nil {
 			return fmt.Errorf("%s: %w", d.from, err)
 		}
 	}
@@ -125,20 +117,18 @@ func delayLine(q tc.Netem) tc.Object {
 
 func delays(q tc.Netem) bool { return q.Delay > 0 || q.Jitter > 0 }
 
-func (d *wire) hop() hop {
-	h := hop{Out: uint32(d.out)}
-	if d.delayed {
-		h.Delay = 1
-	}
-	return h
-}
-
-func attach(ifindex int, p *ebpf.Program, where link.Anchor) (link.Link, error) {
-	l, err := link.AttachTCX(link.TCXOptions{Interface: ifindex, Program: p, Attach: ebpf.AttachTCXIngress, Anchor: where})
+// Load loads the program of an impairment for the direction that begins at a port. It does nothing
+// until the impairment is put on the wire, which then takes no time; whoever loads it closes it.
+func (s *Set) Load(from topo.PortRef, m Model, seed uint64) (*Stage, error) {
+	d, err := s.wire(from)
 	if err != nil {
-		return nil, fmt.Errorf("attach program (tcx, Linux 6.6): %w", err)
+		return nil, err
 	}
-	return l, nil
+	stage, err := newStage(s.forward, m, seed, d.out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return stage, nil
 }
 
 // Wire is what is declared about the direction that begins at a port.
@@ -180,68 +170,42 @@ func (s *Set) Change(from topo.PortRef, change func(Wire) Wire) error {
 	return nil
 }
 
-// reconcile makes stages and delay as they are wanted. Stages that go, go first, and stages that
-// come, come last, so that no packet meets a stage whose delay isn't there.
+// reconcile makes stages and delay as they are wanted. The delay line is set first, so that no
+// packet meets a stage whose delay isn't there; then the other bank of the chain is filled, and
+// one write to the table makes it the one that counts.
+//
+// Once packets have gone through the delay line they go on doing so, whatever the delay: past it
+// they would overtake those that are still in it.
 func (s *Set) reconcile(d *wire, want Wire) error {
-	var errs []error
-	d.stages = slices.DeleteFunc(d.stages, func(p *placed) bool {
-		if slices.ContainsFunc(want.Impairments, func(i Impairment) bool { return i.ID == p.id && i.Stage != nil }) {
-			return false
-		}
-		err := p.remove()
-		errs = append(errs, err)
-		return err == nil
-	})
-	errs = append(errs, s.delay(d, want))
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return s.ns.Do(func() error {
-		for _, i := range want.Impairments {
-			if i.Stage == nil || slices.ContainsFunc(d.stages, func(p *placed) bool { return p.id == i.ID }) {
-				continue
-			}
-			if err := d.place(i); err != nil {
-				return fmt.Errorf("%s: %w", i.ID, err)
-			}
-		}
-		return nil
-	})
-}
-
-func (p *placed) remove() error {
-	return errors.Join(p.link.Close(), p.stage.Close())
-}
-
-// place attaches a new stage before those of a later order. The forwarder comes after them all.
-func (d *wire) place(i Impairment) error {
-	stage, err := NewStage(i.Stage, i.Seed, d.out)
+	stages, err := want.stages()
 	if err != nil {
 		return err
 	}
-	at := 0
-	for at < len(d.stages) && d.stages[at].stage.model.order() <= i.Stage.order() {
-		at++
-	}
-	where := link.Tail()
-	if at < len(d.stages) {
-		where = link.BeforeLink(d.stages[at].link)
-	}
-	l, err := attach(d.in, stage.prog, where)
-	if err != nil {
-		return errors.Join(err, stage.Close())
-	}
-	d.stages = slices.Insert(d.stages, at, &placed{i.ID, stage, l})
-	return nil
-}
-
-// delay sets the delay line. Once packets have gone through it they go on doing so, whatever the
-// delay: past it they would overtake those that are still in it.
-func (s *Set) delay(d *wire, want Wire) error {
 	q, err := want.netem()
 	if err != nil {
 		return err
 	}
+	if err := s.setDelay(d, q); err != nil {
+		return err
+	}
+	h := hop{Out: d.hop.Out, Flags: d.hop.Flags & flagDelay}
+	if delays(q) {
+		h.Flags |= flagDelay
+	}
+	if len(stages) > 0 {
+		h.Flags |= flagStages | ^d.hop.Flags&flagBank
+		if err := s.forward.fill(d.in, h.Flags, stages); err != nil {
+			return err
+		}
+	}
+	if err := s.forward.set(d.in, h); err != nil {
+		return err
+	}
+	d.hop = h
+	return nil
+}
+
+func (s *Set) setDelay(d *wire, q tc.Netem) error {
 	if s.noNetem != nil {
 		if delays(q) {
 			return s.noNetem
@@ -257,21 +221,12 @@ func (s *Set) delay(d *wire, want Wire) error {
 		return err
 	}
 	d.line = q
-	d.delayed = d.delayed || delays(q)
-	return s.forward.set(d.in, d.hop())
+	return nil
 }
 
-// Close takes stages off all cables. Forwarders and delay lines go with their interfaces.
+// Close lets go of programs and tables. What hangs on the interfaces goes with them.
 func (s *Set) Close() error {
 	var errs []error
-	for _, d := range s.wires {
-		d.mu.Lock()
-		for _, p := range d.stages {
-			errs = append(errs, p.remove())
-		}
-		d.stages = nil
-	}
-	clear(s.wires)
 	if s.forward != nil {
 		errs = append(errs, s.forward.Close())
 		s.forward = nil

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
@@ -124,6 +127,21 @@ func change(t *testing.T, s *Set, from topo.PortRef, to func(Wire) Wire) {
 	}
 }
 
+// loaded is an impairment whose program is loaded until the test's end.
+func loaded(t *testing.T, s *Set, from topo.PortRef, id string, m Model, seed uint64) Impairment {
+	t.Helper()
+	stage, err := s.Load(from, m, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return Impairment{ID: id, Model: m, Seed: seed, Stage: stage}
+}
+
 func TestACableCarriesAndCountsExactlyWhatItLosesAndCopies(t *testing.T) {
 	w, s := lay(t)
 	f := newFlow(t, w)
@@ -135,34 +153,35 @@ func TestACableCarriesAndCountsExactlyWhatItLosesAndCopies(t *testing.T) {
 	if came := f.send(n); came != n {
 		t.Fatalf("%d of %d datagrams came over a whole cable", came, n)
 	}
-	counts := func(id string) Counts {
+	nth, double, more := loaded(t, s, from, "nth", NthLoss{10}, 0), loaded(t, s, from, "copy", Duplicate{1}, 0), loaded(t, s, from, "more", RandomLoss{0.5}, 3)
+	counts := func(i Impairment) Counts {
 		t.Helper()
-		c, err := s.Counts(from, id)
+		c, err := i.Stage.Counts()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 
-	change(t, s, from, func(d Wire) Wire { return d.With(Impairment{ID: "nth", Stage: NthLoss{10}}) })
+	change(t, s, from, func(d Wire) Wire { return d.With(nth) })
 	if came := f.send(n); came != n-n/10 {
 		t.Errorf("every 10th of %d lost: %d came", n, came)
 	}
 	// A copy is put in behind the loss, whenever it was put in: what is lost isn't copied.
-	change(t, s, from, func(d Wire) Wire { return d.With(Impairment{ID: "copy", Stage: Duplicate{1}}) })
+	change(t, s, from, func(d Wire) Wire { return d.With(double) })
 	if came := f.send(n); came != 2*(n-n/10) {
 		t.Errorf("every 10th of %d lost and the rest doubled: %d came", n, came)
 	}
-	if c := counts("nth"); c.Seen != 2*n || c.Hits != 2*n/10 {
+	if c := counts(nth); c.Seen != 2*n || c.Hits != 2*n/10 {
 		t.Errorf("the loss counted %+v", c)
 	}
-	if c := counts("copy"); c.Seen != n-n/10 || c.Hits != c.Seen {
+	if c := counts(double); c.Seen != n-n/10 || c.Hits != c.Seen {
 		t.Errorf("the copying counted %+v", c)
 	}
-	change(t, s, from, func(d Wire) Wire { return d.With(Impairment{ID: "more", Stage: RandomLoss{0.5}, Seed: 3}) })
-	before := counts("nth")
+	change(t, s, from, func(d Wire) Wire { return d.With(more) })
+	before := counts(nth)
 	came := f.send(n)
-	lost := counts("more").Hits + counts("nth").Hits - before.Hits
+	lost := counts(more).Hits + counts(nth).Hits - before.Hits
 	if came != 2*(n-int(lost)) {
 		t.Errorf("%d of %d lost and the rest doubled: %d came", lost, n, came)
 	}
@@ -171,11 +190,20 @@ func TestACableCarriesAndCountsExactlyWhatItLosesAndCopies(t *testing.T) {
 	for _, id := range []string{"copy", "nth", "more"} {
 		change(t, s, from, func(d Wire) Wire { return d.Without(id) })
 	}
+	last := counts(nth)
 	if came := f.send(n); came != n {
 		t.Errorf("%d of %d datagrams came over a healed cable", came, n)
 	}
-	if _, err := s.Counts(from, "nth"); err == nil {
-		t.Error("an impairment that was taken off still counts")
+	if c := counts(nth); c != last {
+		t.Errorf("taken off, and it went on counting: %+v, then %+v", last, c)
+	}
+	// Put in again it begins anew.
+	if err := nth.Stage.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	change(t, s, from, func(d Wire) Wire { return d.With(nth) })
+	if came := f.send(n); came != n-n/10 || counts(nth) != (Counts{Seen: n, Hits: n / 10}) {
+		t.Errorf("put in again: %d came, %+v", came, counts(nth))
 	}
 }
 
@@ -183,10 +211,11 @@ func TestACorruptedDatagramDoesNotReachItsSocket(t *testing.T) {
 	w, s := lay(t)
 	f := newFlow(t, w)
 	from := topo.PortRef{Node: "leaf1", Port: "eth1"}
-	change(t, s, from, func(d Wire) Wire { return d.With(Impairment{ID: "flip", Stage: Corrupt{0.3}, Seed: 5}) })
+	flip := loaded(t, s, from, "flip", Corrupt{0.3}, 5)
+	change(t, s, from, func(d Wire) Wire { return d.With(flip) })
 	const n = 200
 	came := f.send(n)
-	c, err := s.Counts(from, "flip")
+	c, err := flip.Stage.Counts()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +228,8 @@ func TestACorruptedDatagramDoesNotReachItsSocket(t *testing.T) {
 func TestOneDirectionOfACableIsLeftAloneByTheOther(t *testing.T) {
 	w, s := lay(t)
 	f := newFlow(t, w)
-	change(t, s, topo.PortRef{Node: "h2", Port: "eth0"}, func(d Wire) Wire { return d.With(Impairment{ID: "all", Stage: RandomLoss{1}}) })
+	from := topo.PortRef{Node: "h2", Port: "eth0"}
+	change(t, s, from, func(d Wire) Wire { return d.With(loaded(t, s, from, "all", RandomLoss{1}, 0)) })
 	if came := f.send(50); came != 50 {
 		t.Errorf("%d of 50 came though only the other direction loses", came)
 	}
@@ -208,10 +238,11 @@ func TestOneDirectionOfACableIsLeftAloneByTheOther(t *testing.T) {
 func TestAChangeThatIsRefusedChangesNothing(t *testing.T) {
 	_, s := lay(t)
 	from := topo.PortRef{Node: "leaf1", Port: "eth1"}
-	change(t, s, from, func(d Wire) Wire { return d.With(Impairment{ID: "a", Stage: RandomLoss{0.1}}) })
+	change(t, s, from, func(d Wire) Wire { return d.With(loaded(t, s, from, "a", RandomLoss{0.1}, 0)) })
 	for reason, bad := range map[string]Impairment{
-		"twice":          {ID: "a", Stage: RandomLoss{0.2}},
-		"not above 0":    {ID: "b", Stage: RandomLoss{0}},
+		"twice":          {ID: "a", Model: RandomLoss{0.2}},
+		"not above 0":    {ID: "b", Model: RandomLoss{0}},
+		"not loaded":     {ID: "b", Model: RandomLoss{0.2}},
 		"no distributio": {ID: "b", Delay: Delay{Delay: 1, Jitter: 1, Distribution: "bathtub"}},
 		"a delay of":     {ID: "b", Delay: Delay{Delay: 2 * time.Hour}},
 		"as far as":      {ID: "b", Delay: Delay{Delay: time.Minute, Jitter: 3 * time.Second}},
@@ -233,13 +264,9 @@ func TestSomeoneElsesProgramOnACableIsNoticed(t *testing.T) {
 	_, s := lay(t)
 	from := topo.PortRef{Node: "leaf1", Port: "eth1"}
 	d := s.wires[from]
-	stray, err := NewStage(RandomLoss{0.5}, 1, d.out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stray.Close()
-	err = s.ns.Do(func() error {
-		l, err := attach(d.in, stray.prog, nil)
+	stray := loaded(t, s, from, "stray", RandomLoss{0.5}, 1).Stage
+	err := s.ns.Do(func() error {
+		l, err := link.AttachTCX(link.TCXOptions{Interface: d.in, Program: stray.prog, Attach: ebpf.AttachTCXIngress})
 		if err != nil {
 			return err
 		}

@@ -22,15 +22,17 @@ type Model interface {
 	// decide appends the instructions that follow the count of the packet. They may use R0 to
 	// R5 and R9; they jump to "hit" or fall through to leave the packet alone.
 	decide(seed uint64) asm.Instructions
-	// act appends what is done to a packet that is hit: leaves R0 as the verdict, or jumps to
-	// "next" when the packet could not be hit after all. out is the interface at the far end.
+	// act appends what is done to a packet that is hit: leaves R0 as the verdict (verdictNext: it
+	// goes on), or jumps to "next" when the packet could not be hit after all. out is the interface
+	// at the far end.
 	act(seed uint64, out int) asm.Instructions
 }
 
-// The verdicts of a program (TCX_NEXT and so on, include/uapi/linux/bpf.h).
+// The verdicts of a program (TC_ACT_SHOT and so on, include/uapi/linux/pkt_cls.h).
 const (
-	verdictNext = -1
-	verdictDrop = 2
+	verdictNext    = -1 // ours: on to the next stage
+	verdictDrop    = 2
+	verdictNowhere = 4 // stolen: freed, and counted nowhere as dropped
 )
 
 // Offsets in struct __sk_buff.
@@ -38,6 +40,7 @@ const (
 	skbLen      = 0
 	skbProtocol = 16
 	skbIfindex  = 40
+	skbCB       = 48
 )
 
 // Counts are a stage's counters.
@@ -58,7 +61,7 @@ const (
 	offState = int16(unsafe.Offsetof(value{}.state))
 )
 
-// Stage is a loaded program and its counters. It does nothing until a Direction has it.
+// Stage is a loaded program and its counters. It does nothing until a Wire has it.
 type Stage struct {
 	model Model
 	seed  uint64
@@ -66,8 +69,8 @@ type Stage struct {
 	data  *ebpf.Map
 }
 
-// NewStage loads the program of a model. out is the interface index of the far end.
-func NewStage(m Model, seed uint64, out int) (_ *Stage, err error) {
+// newStage loads the program of a model. out is the interface index of the far end.
+func newStage(f *forwarder, m Model, seed uint64, out int) (_ *Stage, err error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func NewStage(m Model, seed uint64, out int) (_ *Stage, err error) {
 	}
 	s.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "rb_stage", Type: ebpf.SchedCLS, License: license,
-		Instructions: stageProgram(m, seed, s.data.FD(), out),
+		Instructions: stageProgram(f, m, seed, s.data.FD(), out),
 	})
 	if err != nil {
 		s.data.Close()
@@ -100,13 +103,25 @@ func (s *Stage) Counts() (Counts, error) {
 	return Counts{Seen: v[0], Hits: v[1]}, nil
 }
 
-// Close frees the program and its counters.
+// Is says whether the stage is of that model and seed.
+func (s *Stage) Is(m Model, seed uint64) bool { return s.model == m && s.seed == seed }
+
+// Reset makes the stage as it was when it was loaded: no packets seen, the first ordinal next.
+func (s *Stage) Reset() error {
+	if err := s.data.Put(uint32(0), value{}); err != nil {
+		return fmt.Errorf("reset counters: %w", err)
+	}
+	return nil
+}
+
+// Close frees the program and its counters. No wire may have the stage any more.
 func (s *Stage) Close() error { return errors.Join(s.prog.Close(), s.data.Close()) }
 
-// stageProgram counts a packet, lets the model decide, and does what it says:
+// stageProgram counts a packet, lets the model decide, does what it says, and goes on along the
+// chain, at whose end the packet is forwarded:
 //
 //	R6 the packet, R7 the counters, R8 the packet's ordinal from 0
-func stageProgram(m Model, seed uint64, dataFD, out int) asm.Instructions {
+func stageProgram(f *forwarder, m Model, seed uint64, dataFD, out int) asm.Instructions {
 	ins := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMapValue(asm.R7, dataFD, 0),
@@ -115,15 +130,21 @@ func stageProgram(m Model, seed uint64, dataFD, out int) asm.Instructions {
 	}
 	ins = append(ins, m.decide(seed)...)
 	ins = append(ins,
-		asm.Mov.Imm(asm.R0, verdictNext).WithSymbol("next"),
-		asm.Return(),
+		asm.LoadMem(asm.R3, asm.R6, skbCB, asm.Word).WithSymbol("next"),
+		asm.Add.Imm(asm.R3, 1),
+		asm.StoreMem(asm.R6, skbCB, asm.R3, asm.Word),
 	)
+	ins = append(ins, f.call()...)
+	ins = append(ins, f.lookup("nowhere")...)
+	ins = append(ins, f.forward("forward")...)
+	ins = append(ins, nowhere("nowhere")...)
 	hit := m.act(seed, out)
 	hit[0] = hit[0].WithSymbol("hit")
 	ins = append(ins, hit...)
 	return append(ins,
 		asm.Mov.Imm(asm.R1, 1),
 		asm.AddAtomic.Mem(asm.R7, asm.R1, asm.DWord, offHits),
+		asm.JEq.Imm(asm.R0, verdictNext, "next"),
 		asm.Return(),
 	)
 }

@@ -26,7 +26,13 @@ func frame(n int) []byte {
 // each runs the stage on one packet after the other and says which came out how.
 func each(t *testing.T, m Model, seed uint64, packets int, in []byte, see func(i int, verdict int32, out []byte)) Counts {
 	t.Helper()
-	s, err := NewStage(m, seed, 1)
+	// No hop leads on from here, so what a stage lets go ends nowhere.
+	f, err := newForwarder(1)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	defer f.Close()
+	s, err := newStage(f, m, seed, 1)
 	if err != nil {
 		t.Fatalf("%#v: %+v", m, err)
 	}
@@ -123,7 +129,7 @@ func TestCorruptionFlipsOneBitBehindTheUDPHeader(t *testing.T) {
 	in := frame(14 + 20 + 8 + 40)
 	var hit [40 * 8]int
 	c := each(t, Corrupt{1}, 3, 3000, in, func(i int, v int32, out []byte) {
-		if v != verdictNext {
+		if v != verdictNowhere {
 			t.Fatalf("packet %d: verdict %d", i, v)
 		}
 		flipped := 0
@@ -156,7 +162,7 @@ func TestCorruptionLeavesAloneWhatItCannotHit(t *testing.T) {
 	arp[12], arp[13] = 0x08, 0x06
 	for _, in := range [][]byte{arp, frame(14 + 20 + 8)} {
 		c := each(t, Corrupt{1}, 3, 10, in, func(i int, v int32, out []byte) {
-			if v != verdictNext || !bytes.Equal(in, out) {
+			if v != verdictNowhere || !bytes.Equal(in, out) {
 				t.Errorf("%x: verdict %d, became %x", in, v, out)
 			}
 		})

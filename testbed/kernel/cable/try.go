@@ -10,8 +10,8 @@ import (
 )
 
 // Try finds out whether this kernel can do what cables need: it loads the forwarding program and
-// a stage of each kind for a pair of interfaces of the calling thread's namespace, attaches the
-// programs, and takes them away again.
+// a stage of each kind for a pair of interfaces of the calling thread's namespace, puts them to
+// work, and takes them away again.
 func Try(in, out int) (err error) {
 	f, err := newForwarder(max(in, out))
 	if err != nil {
@@ -33,16 +33,18 @@ func Try(in, out int) (err error) {
 		tc.AppendUnhook(&b, in, "try")
 		err = errors.Join(err, conn.Send(&b))
 	}()
-	d := &wire{in: in, out: out}
+	var stages []*Stage
 	defer func() {
-		for _, p := range d.stages {
-			err = errors.Join(err, p.remove())
+		for _, s := range stages {
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	for _, m := range []Model{RandomLoss{0.5}, NthLoss{2}, BurstLoss{0.1, 0.1, 1, 0}, Corrupt{0.5}, Duplicate{0.5}, Overtake{0.5, 2}} {
-		if err := d.place(Impairment{Stage: m}); err != nil {
+		s, err := newStage(f, m, 1, out)
+		if err != nil {
 			return err
 		}
+		stages = append(stages, s)
 	}
-	return nil
+	return f.fill(in, 0, stages)
 }

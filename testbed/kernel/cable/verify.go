@@ -30,35 +30,62 @@ func (s *Set) Verify(from topo.PortRef) error {
 }
 
 func (s *Set) verify(d *wire) error {
-	var want []ebpf.ProgramID
-	for _, i := range d.declared.Impairments {
-		if i.Stage != nil && !slices.ContainsFunc(d.stages, func(p *placed) bool { return p.id == i.ID && p.stage.model == i.Stage && p.stage.seed == i.Seed }) {
-			return fmt.Errorf("%s is not on it", i.ID)
-		}
-	}
-	for _, p := range d.stages {
-		id, err := idOf(p.stage.prog)
-		if err != nil {
-			return err
-		}
-		want = append(want, id)
-	}
-	var got []ebpf.ProgramID
-	err := s.ns.Do(func() error {
-		q, err := link.QueryPrograms(link.QueryOptions{Target: d.in, Attach: ebpf.AttachTCXIngress})
-		if err != nil {
-			return err
-		}
-		for _, p := range q.Programs {
-			got = append(got, p.ID)
-		}
-		return nil
-	})
+	stages, err := d.declared.stages()
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("the kernel runs programs %v, not %v", got, want)
+	h, err := s.forward.get(d.in)
+	if err != nil {
+		return err
+	}
+	if h != d.hop || (h.Flags&flagStages != 0) != (len(stages) > 0) {
+		return fmt.Errorf("packets are forwarded to %+v, not %+v with %d stages", h, d.hop, len(stages))
+	}
+	if len(stages) > 0 {
+		var want []ebpf.ProgramID
+		for _, p := range stages {
+			id, err := idOf(p.prog)
+			if err != nil {
+				return err
+			}
+			want = append(want, id)
+		}
+		got, err := s.forward.bank(d.in, h.Flags)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("the kernel runs programs %v, not %v", got, want)
+		}
+	}
+	if err := s.verifyHooks(d); err != nil {
+		return err
+	}
+	if s.noNetem != nil {
+		return nil
+	}
+	q, err := d.declared.netem()
+	if err != nil {
+		return err
+	}
+	tree, err := s.conn.Tree(d.out)
+	if err != nil {
+		return err
+	}
+	return tc.Verify(tree, []tc.Object{delayLine(q)})
+}
+
+// verifyHooks checks that the forwarder, and nothing else, sees what arrives.
+func (s *Set) verifyHooks(d *wire) error {
+	err := s.ns.Do(func() error {
+		q, err := link.QueryPrograms(link.QueryOptions{Target: d.in, Attach: ebpf.AttachTCXIngress})
+		if err == nil && len(q.Programs) > 0 {
+			err = fmt.Errorf("programs that are not ours hang on it: %v", q.Programs)
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	forward, err := idOf(s.forward.prog)
 	if err != nil {
@@ -71,54 +98,7 @@ func (s *Set) verify(d *wire) error {
 	if !slices.Equal(hooks, []uint32{uint32(forward)}) {
 		return fmt.Errorf("the kernel forwards by programs %v, not %v", hooks, forward)
 	}
-
-	q, err := d.declared.netem()
-	if err != nil {
-		return err
-	}
-	h, err := s.forward.get(d.in)
-	if err != nil {
-		return err
-	}
-	if h != d.hop() {
-		return fmt.Errorf("packets are forwarded to %+v, not %+v", h, d.hop())
-	}
-	if s.noNetem != nil {
-		return nil
-	}
-	tree, err := s.conn.Tree(d.out)
-	if err != nil {
-		return err
-	}
-	return tc.Verify(tree, []tc.Object{delayLine(q)})
-}
-
-func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
-	info, err := p.Info()
-	if err != nil {
-		return 0, fmt.Errorf("read program: %w", err)
-	}
-	id, ok := info.ID()
-	if !ok {
-		return 0, fmt.Errorf("the kernel gives program %v no id", p)
-	}
-	return id, nil
-}
-
-// Counts are the counters of an impairment's stage.
-func (s *Set) Counts(from topo.PortRef, id string) (Counts, error) {
-	d, err := s.wire(from)
-	if err != nil {
-		return Counts{}, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range d.stages {
-		if p.id == id {
-			return p.stage.Counts()
-		}
-	}
-	return Counts{}, fmt.Errorf("%s: %s is not on this cable", from, id)
+	return nil
 }
 
 // DelayLine is the delay line of the direction that begins at a port as the kernel has it: what
@@ -154,4 +134,15 @@ func (s *Set) DelayLines() (map[topo.PortRef]tc.Stats, error) {
 		}
 	}
 	return out, nil
+}
+func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := p.Info()
+	if err != nil {
+		return 0, fmt.Errorf("read program: %w", err)
+	}
+	id, ok := info.ID()
+	if !ok {
+		return 0, fmt.Errorf("the kernel gives program %v no id", p)
+	}
+	return id, nil
 }

@@ -23,10 +23,12 @@ type Wire struct {
 // Impairment is one thing that goes wrong, by a name that is unique on its wire.
 type Impairment struct {
 	ID string
-	// Stage decides about single packets; nil for a pure delay.
-	Stage Model
-	// Seed is the stage's source of random numbers.
-	Seed uint64
+	// Model decides about single packets; nil for a pure delay. Seed is its source of random
+	// numbers, and Stage is it loaded (Set.Load), without which it can be checked and not be
+	// put on a wire.
+	Model Model
+	Seed  uint64
+	Stage *Stage
 	// Delay holds every packet that no stage lets past.
 	Delay Delay
 }
@@ -57,7 +59,7 @@ func (w Wire) netem() (tc.Netem, error) {
 			}
 			jitters, q.Jitter, q.Distribution = i.ID, i.Delay.Jitter, i.Delay.Distribution
 		}
-		if _, ok := i.Stage.(Overtake); ok {
+		if _, ok := i.Model.(Overtake); ok {
 			if overtake != "" {
 				return q, fmt.Errorf("%s and %s both reorder: one cable has one order", overtake, i.ID)
 			}
@@ -81,12 +83,16 @@ func (w Wire) Check() error {
 	if _, err := w.netem(); err != nil {
 		return err
 	}
+	stages := 0
 	for k, i := range w.Impairments {
 		if slices.ContainsFunc(w.Impairments[:k], func(o Impairment) bool { return o.ID == i.ID }) {
 			return fmt.Errorf("%s is on this cable twice", i.ID)
 		}
-		if i.Stage != nil {
-			if err := i.Stage.check(); err != nil {
+		if i.Model != nil {
+			if stages++; stages >= bankSize {
+				return fmt.Errorf("%s: one cable has at most %d things go wrong with single packets", i.ID, bankSize-1)
+			}
+			if err := i.Model.check(); err != nil {
 				return fmt.Errorf("%s: %w", i.ID, err)
 			}
 		}
@@ -95,6 +101,23 @@ func (w Wire) Check() error {
 		}
 	}
 	return nil
+}
+
+// stages are the loaded programs in the order that packets meet them: by what they do, and among
+// equals as they were put in.
+func (w Wire) stages() ([]*Stage, error) {
+	var out []*Stage
+	for _, i := range w.Impairments {
+		if i.Model == nil {
+			continue
+		}
+		if i.Stage == nil || !i.Stage.Is(i.Model, i.Seed) {
+			return nil, fmt.Errorf("%s: its program is not loaded", i.ID)
+		}
+		out = append(out, i.Stage)
+	}
+	slices.SortStableFunc(out, func(a, b *Stage) int { return a.model.order() - b.model.order() })
+	return out, nil
 }
 
 // With is the declaration with one more impairment; Without, with one less.
