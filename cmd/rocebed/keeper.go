@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -197,18 +196,20 @@ func (o *upOptions) up(ctx context.Context, path string, asJSON, quiet bool) err
 	progress, done := watch(o.inGuest)
 	progress.Note(choice.Why)
 	o.guest = choice.Guest && !o.inGuest
-	if path, err = filepath.Abs(path); err != nil {
-		return err
-	}
 	starting, stop := testbed.Interruptible(ctx, progress.Note)
-	err = keeper.Start(starting, append(append([]string{"keeper"}, o.args()...), path), progress.Step)
+	err = keeper.Start(starting, append(append([]string{"keeper"}, o.args()...), "/dev/stdin"), s.Source, progress.Step)
 	stop()
 	done()
 	var failed *keeper.StartError
-	if errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed):
 		return withCode(failed.Code, err)
-	}
-	if err != nil {
+	case errors.Is(err, context.Canceled):
+		if _, err := keeper.Find(o.name); !errors.Is(err, keeper.ErrNone) {
+			return withCode(exitFailed, fmt.Errorf("interrupted: %w", err))
+		}
+		return withCode(exitFailed, fmt.Errorf("interrupted: testbed %s is not up, and nothing is left of it", o.name))
+	case err != nil:
 		return withCode(exitFailed, err)
 	}
 	if quiet && !asJSON {

@@ -11,10 +11,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 const (
@@ -28,7 +30,7 @@ var (
 	ErrNone  = errors.New("there is no such testbed")
 	ErrDead  = errors.New("its keeper is dead")
 	ErrBusy  = errors.New("it has no keeper that answers")
-	errNoEnd = errors.New("the keeper ended before it had answered")
+	errNoEnd = errors.New("the keeper ended before it had answered; 'rocebed clean' removes what it left")
 )
 
 // Client asks the keeper of a testbed.
@@ -46,20 +48,21 @@ func Find(testbed string) (*Client, error) {
 		return nil, err
 	}
 	var up []*Client
+	var upNames []string
 	var others []error
 	for _, name := range names {
 		c, err := find(name)
 		if err != nil {
 			others = append(others, err)
 		} else {
-			up = append(up, c)
+			up, upNames = append(up, c), append(upNames, name)
 		}
 	}
 	switch {
 	case len(up) == 1:
 		return up[0], nil
 	case len(up) > 1:
-		return nil, fmt.Errorf("several testbeds are up, name one of %q", names)
+		return nil, fmt.Errorf("several testbeds are up, say which: %s", strings.Join(upNames, ", "))
 	case len(others) > 0:
 		return nil, errors.Join(others...)
 	}
@@ -74,7 +77,8 @@ func find(testbed string) (*Client, error) {
 		if errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("testbed %s: only root can use testbeds: %w", testbed, err)
 		}
-		return nil, fmt.Errorf("testbed %s: %w", testbed, ErrNone)
+		names, _ := linux.Testbeds()
+		return nil, fmt.Errorf("testbed %s: %w%s", testbed, ErrNone, strict.DidYouMean(testbed, names))
 	}
 	pid, living := linux.Living(testbed)
 	if !living {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,9 @@ func TestMain(m *testing.M) {
 		case "test-reach":
 			fmt.Println(reach(os.Args[2]))
 			return
+		case "test-starter":
+			fmt.Println(Start(context.Background(), []string{"test-keeper", os.Args[2], "hold"}, nil, func(s string) { fmt.Println(s) }))
+			return
 		case "test-exec":
 			fmt.Fprintln(os.Stderr, execOn(os.Args[2], os.Args[3], os.Args[4:]))
 			os.Exit(99)
@@ -64,6 +68,14 @@ func bringWires(name, how string) func(context.Context, *slog.Logger, func(strin
 			step("hanging")
 			<-ctx.Done()
 			return nil, ctx.Err()
+		case "hold":
+			bed, err := linux.Acquire(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			step("holding")
+			<-ctx.Done()
+			return nil, errors.Join(ctx.Err(), bed.Close(context.Background()))
 		}
 		spec := topo.Spec{Star: &topo.Star{Hosts: 3}}
 		t, err := spec.Build()
@@ -154,7 +166,7 @@ func up(t *testing.T, name string) *Client {
 		reap(keeper)
 	})
 	var steps []string
-	if err := Start(context.Background(), []string{"test-keeper", name, "stay"}, func(s string) { steps = append(steps, s) }); err != nil {
+	if err := Start(context.Background(), []string{"test-keeper", name, "stay"}, nil, func(s string) { steps = append(steps, s) }); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(steps, []string{"first step", "second step"}) {
@@ -323,7 +335,7 @@ func TestAKeeperThatDoesNotComeUpSaysWhyAndLeavesNothing(t *testing.T) {
 	testneed.Root(t)
 	for how, want := range map[string]string{"refuse": "this machine can't do that", "panic": "the keeper burst"} {
 		name := testName(how)
-		err := Start(context.Background(), []string{"test-keeper", name, how}, func(string) {})
+		err := Start(context.Background(), []string{"test-keeper", name, how}, nil, func(string) {})
 		var failed *StartError
 		if !errors.As(err, &failed) || !strings.Contains(failed.Why, want) {
 			t.Errorf("%s: %v", how, err)
@@ -339,13 +351,64 @@ func TestInterruptingTheStartTakesDownWhatThereIs(t *testing.T) {
 	testneed.Root(t)
 	name := testName("interrupt")
 	ctx, cancel := context.WithCancel(context.Background())
-	err := Start(ctx, []string{"test-keeper", name, "hang"}, func(step string) {
+	err := Start(ctx, []string{"test-keeper", name, "hang"}, nil, func(step string) {
 		if step == "hanging" {
 			cancel()
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
+	}
+	expectGone(t, name)
+}
+
+func TestATestbedThatComesUpForNobodyIsTakenDown(t *testing.T) {
+	testneed.Root(t)
+	name := testName("nobody")
+	starter := exec.Command("/proc/self/exe", "test-starter", name)
+	said, err := starter.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var heard []string
+	for in := bufio.NewScanner(said); !slices.Contains(heard, "holding"); heard = append(heard, in.Text()) {
+		if !in.Scan() {
+			t.Fatalf("the starter said only %q", heard)
+		}
+	}
+	if _, living := linux.Living(name); !living {
+		t.Error("nobody holds the testbed that comes up")
+	}
+	_ = starter.Process.Kill()
+	_ = starter.Wait()
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if _, err := os.Stat(linux.StateDir(name)); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		if pid, living := linux.Living(name); time.Now().After(deadline) {
+			t.Fatalf("a minute after its starter was killed, process %d (alive: %v) holds the testbed", pid, living)
+		}
+	}
+	expectGone(t, name)
+}
+
+func TestAKeeperThatIsKilledWhileItComesUpIsAFailure(t *testing.T) {
+	testneed.Root(t)
+	name := testName("shot")
+	err := Start(context.Background(), []string{"test-keeper", name, "hold"}, nil, func(step string) {
+		if pid, living := linux.Living(name); step == "holding" && living {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	var failed *StartError
+	if !errors.As(err, &failed) || failed.Code != 1 || !strings.Contains(failed.Why, "rocebed clean") {
+		t.Errorf("ended with %v", err)
+	}
+	if _, err := linux.Clean(context.Background(), linux.CleanOptions{Names: []string{name}}); err != nil {
+		t.Error(err)
 	}
 	expectGone(t, name)
 }

@@ -22,7 +22,7 @@ import (
 const downWithin = 90 * time.Second
 
 // Serve is the life of a keeper: it brings a testbed up, tells the process that started it how
-// that goes (see [Start]), answers on the testbed's socket, and takes the testbed down when it is
+// that goes (see [Start]) and ends with it until then, answers on the testbed's socket, and takes the testbed down when it is
 // asked to, gets SIGTERM or SIGINT, or the testbed ends by itself. bring must leave nothing
 // behind when it fails.
 func Serve(ctx context.Context, testbed string, bring func(ctx context.Context, log *slog.Logger, step func(string)) (Bed, error)) error {
@@ -34,7 +34,15 @@ func Serve(ctx context.Context, testbed string, bring func(ctx context.Context, 
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})).With("testbed", testbed)
 	slog.SetDefault(log)
 
+	alone, err := starter.watch(func() {
+		log.Error("the process that started this keeper has died: taking down what there is")
+		cancel()
+	})
+	if err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
 	bed, err := bring(ctx, log, starter.step)
+	alone()
 	if err != nil {
 		starter.fail(err)
 		return err
@@ -49,7 +57,10 @@ func Serve(ctx context.Context, testbed string, bring func(ctx context.Context, 
 		log.Warn("keeper: no log file", "error", err)
 	}
 	log.Info("up")
-	starter.ready()
+	if err := starter.ready(); err != nil {
+		log.Error("nobody waits for this testbed any more: taking it down", "error", err)
+		cancel()
+	}
 	return k.run(ctx)
 }
 

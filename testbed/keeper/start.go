@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // starterEnv tells a keeper that the process which started it listens on descriptor 3.
@@ -35,10 +38,10 @@ type StartError struct {
 func (e *StartError) Error() string { return e.Why }
 
 // Start runs this program again with args as a keeper (it must call [Serve]) in a session of its
-// own, passes its steps on, and returns when the testbed is up; the keeper stays. When it does
-// not come up the error is a [*StartError]. When ctx ends the keeper takes down what it has and
-// is waited for.
-func Start(ctx context.Context, args []string, step func(string)) error {
+// own with input as its standard input, passes its steps on, and returns when the testbed is up; the
+// keeper stays. When it does not come up the error is a [*StartError]. When ctx ends the keeper
+// takes down what it has and is waited for; it does so by itself when this process dies first.
+func Start(ctx context.Context, args []string, input []byte, step func(string)) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -47,6 +50,7 @@ func Start(ctx context.Context, args []string, step func(string)) error {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), starterEnv+"=3")
+	cmd.Stdin = bytes.NewReader(input)
 	cmd.Stdout, cmd.Stderr = w, w // what it prints unasked (a panic) is part of the story
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -78,9 +82,9 @@ func Start(ctx context.Context, args []string, step func(string)) error {
 		return fmt.Errorf("start keeper: %w", err)
 	}
 	if why == "" {
-		why = fmt.Sprintf("the keeper ended without a word (%v)", cmd.ProcessState)
+		why = fmt.Sprintf("the keeper ended without a word (%v); 'rocebed clean' removes what it left", cmd.ProcessState)
 	}
-	return &StartError{Why: why, Code: cmd.ProcessState.ExitCode()}
+	return &StartError{Why: why, Code: max(1, cmd.ProcessState.ExitCode())} // -1: a signal ended it
 }
 
 // hear reads what a keeper tells until it is ready or gone.
@@ -123,18 +127,49 @@ func openStarter() *starter {
 	return &starter{os.NewFile(3, "starter")}
 }
 
-func (s *starter) tell(t told) {
-	if s.w != nil {
-		_ = json.NewEncoder(s.w).Encode(t)
+func (s *starter) tell(t told) error {
+	if s.w == nil {
+		return nil
 	}
+	return json.NewEncoder(s.w).Encode(t)
 }
 
-func (s *starter) step(text string) { s.tell(told{Step: text}) }
-func (s *starter) fail(err error)   { s.tell(told{Error: err.Error()}) }
+func (s *starter) step(text string) { _ = s.tell(told{Step: text}) }
+func (s *starter) fail(err error)   { _ = s.tell(told{Error: err.Error()}) }
 
-func (s *starter) ready() {
-	s.tell(told{Ready: true})
+// ready fails when nobody listens any more.
+func (s *starter) ready() error {
+	err := s.tell(told{Ready: true})
 	s.close()
+	return err
+}
+
+// watch calls gone when the process that started this keeper stops listening: a testbed that comes
+// up for nobody would stay, unknown, until somebody wants its name. stop ends the watch.
+func (s *starter) watch(gone func()) (stop func(), err error) {
+	if s.w == nil {
+		return func() {}, nil
+	}
+	wake, stopping, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	fds := []unix.PollFd{{Fd: int32(s.w.Fd())}, {Fd: int32(wake.Fd())}} // a hang-up is always told
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			_, err := unix.Poll(fds, -1)
+			switch {
+			case err == unix.EINTR:
+				continue
+			case err == nil && fds[1].Revents == 0:
+				gone()
+			}
+			return
+		}
+	}()
+	return func() { stopping.Close(); <-ended; wake.Close() }, nil
 }
 
 func (s *starter) close() {
