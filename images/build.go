@@ -40,7 +40,7 @@ func (o *Options) settle() error {
 		}
 		o.CacheDir = dir
 	}
-	return os.MkdirAll(o.CacheDir, 0o755)
+	return nil
 }
 
 // Build returns the image for this machine as it is now: the cached one where its
@@ -50,6 +50,9 @@ func (o *Options) settle() error {
 func Build(ctx context.Context, o Options) (*Image, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
+		return nil, fmt.Errorf("guest image: the cache folder can't be made: %w (--cache, or $%s, names another)", err, cacheEnv)
 	}
 	if !o.Refresh {
 		if img := current(o.CacheDir); img != nil {

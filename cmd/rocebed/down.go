@@ -16,7 +16,7 @@ import (
 )
 
 func newDownCommand() *cobra.Command {
-	var name string
+	var flag string
 	c := &cobra.Command{
 		Use:   "down [NAME]",
 		Short: "Take a testbed down",
@@ -26,17 +26,14 @@ name, the only testbed there is. What a keeper left that died is removed too.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeTestbeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				if name != "" && name != args[0] {
-					return fmt.Errorf("down: %q or %q? One at a time", name, args[0])
-				}
-				name = args[0]
+			name, err := named(cmd, flag, args)
+			if err != nil {
+				return err
 			}
 			return down(cmd.Context(), name)
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "the testbed, as with up and exec")
-	_ = c.RegisterFlagCompletionFunc("name", completeTestbeds)
+	nameFlag(c, &flag)
 	return c
 }
 
@@ -73,8 +70,11 @@ rocebed did not make is never touched, and neither is what a living process hold
 		Example:           "  rocebed clean\n  rocebed clean --all",
 		ValidArgsFunction: completeTestbeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				opt.Names = args
+			for _, name := range args {
+				if err := linux.CheckName(name); err != nil {
+					return err
+				}
+				opt.Names = append(opt.Names, name)
 			}
 			return clean(cmd.Context(), opt, asJSON)
 		},

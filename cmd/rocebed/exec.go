@@ -51,10 +51,9 @@ libibverbs or TCP, and what they print is wall time.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0], args[1:]) },
 	}
-	c.Flags().StringVar(&o.name, "name", "", "the testbed (default: the only one there is)")
+	nameFlag(c, &o.name)
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "say nothing about wall time")
 	c.Flags().SetInterspersed(false)
-	_ = c.RegisterFlagCompletionFunc("name", completeTestbeds)
 	return c
 }
 
@@ -65,7 +64,11 @@ func (o *execOptions) run(cmd *cobra.Command, node string, argv []string) error 
 	if len(argv) == 0 {
 		return errors.New("exec: no program named")
 	}
-	c, err := keeper.Find(o.name)
+	name, err := named(cmd, o.name, nil)
+	if err != nil {
+		return err
+	}
+	c, err := keeper.Find(name)
 	if err != nil {
 		return err
 	}

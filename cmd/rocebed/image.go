@@ -15,6 +15,7 @@ func newImageCommand() *cobra.Command {
 		Use:   "image",
 		Short: "The guest image: the kernel and userland that --guest boots",
 		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(newImageBuildCommand(), newImageShowCommand())
 	return c

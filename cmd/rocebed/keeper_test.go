@@ -42,3 +42,30 @@ func TestUpRefusesAWrongScenarioAndAWrongNameBeforeItMakesAnything(t *testing.T)
 		}
 	}
 }
+
+func TestATestbedIsNamedInOneWayByAllCommands(t *testing.T) {
+	for _, args := range [][]string{
+		{"status", "none-such"}, {"status", "--name", "none-such"}, {"status", "--name", "none-such", "none-such"},
+		{"down", "none-such"}, {"down", "--name", "none-such"}, {"exec", "--name", "none-such", "h1", "true"},
+	} {
+		if code, stdout, stderr := invoke(t, args...); code != 2 || stdout != "" || !strings.Contains(stderr, "testbed none-such: there is no such testbed") {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"status", "--name", "a", "b"}, {"down", "--name", "a", "b"}} {
+		if code, _, stderr := invoke(t, args...); code != 2 || !strings.Contains(stderr, `"a" or "b"?`) {
+			t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
+		}
+	}
+}
+
+func TestANameThatIsEmptyIsNotTheOnlyTestbed(t *testing.T) {
+	for _, args := range [][]string{
+		{"status", ""}, {"status", "--name="}, {"down", ""}, {"down", "--name="}, {"exec", "--name=", "h1", "true"},
+		{"clean", ""}, {"clean", "--all", "../.."},
+	} {
+		if code, stdout, stderr := invoke(t, args...); code != 2 || stdout != "" || !strings.Contains(stderr, "use 1 to 63 letters") {
+			t.Errorf("%q: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+}

@@ -49,6 +49,7 @@ func run(args []string) int {
 	for _, c := range append(commands, keeperCommands...) {
 		root.AddCommand(c())
 	}
+	withUsage(root)
 	root.SetArgs(args)
 	err := root.Execute()
 	var code exitCode

@@ -50,6 +50,9 @@ func (o *shellOptions) run(cmd *cobra.Command, args []string) error {
 	if !o.guest {
 		return errors.New("shell: say --guest for a guest of its own")
 	}
+	if err := o.check(cmd); err != nil {
+		return err
+	}
 	for _, f := range o.ship {
 		abs, err := filepath.Abs(f)
 		if err != nil {
@@ -87,6 +90,26 @@ func (o *shellOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if st.Code != 0 {
 		return exitCode(st.Code)
+	}
+	return nil
+}
+
+// The least memory that the guest boots with, in MiB, and the most processors that QEMU gives it.
+const (
+	leastMemory = 256
+	mostCPUs    = 255
+)
+
+// check refuses flags that no guest could be booted with.
+func (o *shellOptions) check(cmd *cobra.Command) error {
+	c := &o.config
+	switch given := cmd.Flags().Changed; {
+	case given("mem") && c.MemoryMB < leastMemory:
+		return fmt.Errorf("--mem: %d MiB are too few for a guest: at least %d", c.MemoryMB, leastMemory)
+	case given("cpus") && (c.CPUs < 1 || c.CPUs > mostCPUs):
+		return fmt.Errorf("--cpus: %d is not from 1 to %d", c.CPUs, mostCPUs)
+	case given("accel") && c.Accel != "kvm" && c.Accel != "tcg":
+		return fmt.Errorf("--accel: %q is neither kvm nor tcg", c.Accel)
 	}
 	return nil
 }

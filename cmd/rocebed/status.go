@@ -22,6 +22,7 @@ import (
 
 func newStatusCommand() *cobra.Command {
 	var asJSON, metrics bool
+	var flag string
 	c := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show the testbeds that are up",
@@ -34,12 +35,17 @@ machine keeps up with it. Without a name, the only testbed there is, or a list. 
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeTestbeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return showOne(cmd.Context(), args[0], asJSON, metrics)
+			name, err := named(cmd, flag, args)
+			if err != nil {
+				return err
+			}
+			if name != "" {
+				return showOne(cmd.Context(), name, asJSON, metrics)
 			}
 			return showAll(cmd.Context(), asJSON, metrics)
 		},
 	}
+	nameFlag(c, &flag)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&metrics, "metrics", false, "print a reading of every metric instead")
 	return c

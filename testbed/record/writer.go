@@ -61,7 +61,7 @@ func Vacant(dir string) error {
 	case err == nil && len(entries) > 0:
 		return fmt.Errorf("record %s: %w", dir, ErrExists)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("record %s: %w", dir, err)
+		return fmt.Errorf("record %s: %w (choose another --out)", dir, err)
 	}
 	return nil
 }
