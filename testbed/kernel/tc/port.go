@@ -30,7 +30,8 @@ type Priority struct {
 	Marker *Marker
 }
 
-// Marker is red on the instantaneous queue. It never drops: what isn't ECN-capable passes.
+// Marker is red on the instantaneous queue. It never drops: what isn't ECN-capable passes. It
+// spaces marks evenly, so that where the curve says p it marks 2p/(1+p) of the packets.
 type Marker struct {
 	Kmin, Kmax topo.Bytes
 	Pmax       topo.Fraction
