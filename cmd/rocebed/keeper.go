@@ -47,7 +47,7 @@ func (o *upOptions) flags(c *cobra.Command) {
 	f.BoolVar(&o.guest, "guest", false, "bring it up on the kernel of a microVM, whatever this machine can")
 	f.BoolVar(&o.inGuest, "in-guest", false, "this is the guest")
 	_ = f.MarkHidden("in-guest")
-	completeWith(c, "backend", testbed.Backends())
+	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel)})
 }
 
 // args are the same options on a command line.

@@ -54,7 +54,7 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object on standard output")
 	f.BoolVar(&o.InGuest, "in-guest", false, "this is the guest")
 	_ = f.MarkHidden("in-guest")
-	completeWith(c, "backend", testbed.Backends())
+	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel)})
 	return c
 }
 
