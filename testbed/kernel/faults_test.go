@@ -166,6 +166,27 @@ func TestALinkThatIsDownIsFeltAndComesBack(t *testing.T) {
 	write(t, f, "h1", "h2", 1<<16, 2, 10, patient)
 }
 
+// A NIC that has no link for a while sends again, and its queue pairs live on.
+func TestAHostWhoseOwnLinkFlapsLosesPacketsAndNoQueuePair(t *testing.T) {
+	f := build(t, star(2, 2*topo.Gbps, 10*time.Microsecond), Config{})
+	before := collect(t, f)
+	flap := inject(t, f, faults.Spec{Name: "flap", Kind: faults.LinkFlap, At: []string{"h1:eth0"},
+		Period: 440 * time.Millisecond / time.Duration(testDilation), Down: 40 * time.Millisecond / time.Duration(testDilation)})
+	write(t, f, "h1", "h2", 1<<14, 4, 400, hasty)
+	n := flap.hits()
+	flap.heal()
+	after := collect(t, f)
+	if n < 4 {
+		t.Errorf("only %d losses of carrier while the link flapped", n)
+	}
+	if n := delta(t, before, after, "send_err", "h1"); n != 0 {
+		t.Errorf("%v packets were refused by h1's own port", n)
+	}
+	if n := delta(t, before, after, "completer_retry_err", "h1"); n == 0 {
+		t.Error("the requester never sent again")
+	}
+}
+
 // apply applies a fault that is expected to be refused.
 func apply(f *Fabric, s faults.Spec) error {
 	got := make(chan error, 1)

@@ -22,6 +22,7 @@ type cut struct {
 
 	before uint64 // losses of carrier at both ports
 	final  uint64
+	sinks  []*sink // at the ends that are hosts
 	down   bool
 	healed bool
 }
@@ -47,7 +48,7 @@ func (f *Fabric) carrier(ref topo.PortRef) (up, down bool, lost uint64, err erro
 		if err != nil {
 			return false, false, 0, err
 		}
-		up, down = up && s.carrier, down && !s.carrier
+		up, down = up && s.carrier && s.sends, down && !s.carrier
 		lost += uint64(s.carrierLost)
 	}
 	return up, down, lost, nil
@@ -91,18 +92,60 @@ func (e *cut) apply() error {
 		return fmt.Errorf("%s: the link is down already", e.ref)
 	}
 	e.before, e.down = lost, true
-	if err := e.set(false); err != nil {
+	err = e.laySinks()
+	if err == nil {
+		err = e.set(false)
+	}
+	if err != nil {
 		return errors.Join(err, e.heal())
 	}
 	return nil
 }
 
-// set cuts or mends the cable and lets the switches know.
+// laySinks puts a sink on each end that is a host.
+func (e *cut) laySinks() error {
+	for _, r := range e.f.ends(e.ref) {
+		if n := e.f.nodes[r.Node]; n.kind == topo.RxeHost {
+			s, err := newSink(n, r.Port)
+			if err != nil {
+				return err
+			}
+			e.sinks = append(e.sinks, s)
+		}
+	}
+	return nil
+}
+
+// set cuts or mends the cable and lets the switches know. Hosts' sinks are open whenever their
+// ports can't send.
 func (e *cut) set(up bool) error {
+	if !up {
+		if err := e.openSinks(true); err != nil {
+			return err
+		}
+	}
 	if err := e.f.wiring.SetCable(e.ref, up); err != nil {
 		return err
 	}
-	return e.f.routing.set(e.cable(), !up)
+	if err := e.f.routing.set(e.cable(), !up); err != nil || !up {
+		return err
+	}
+	if err := e.f.awaitCarrier(e.ref, true); err != nil {
+		return err
+	}
+	return e.openSinks(false)
+}
+
+func (e *cut) openSinks(open bool) error {
+	for _, s := range e.sinks {
+		if err := s.open(open); err != nil {
+			return err
+		}
+	}
+	if !open || len(e.sinks) == 0 {
+		return nil
+	}
+	return passed()
 }
 
 // cable is the number of the link in the topology.
@@ -133,8 +176,11 @@ func (e *cut) heal() error {
 	if err := e.set(true); err != nil {
 		return err
 	}
-	if err := e.f.awaitCarrier(e.ref, true); err != nil {
-		return err
+	for len(e.sinks) > 0 {
+		if err := e.sinks[0].remove(); err != nil {
+			return err
+		}
+		e.sinks = e.sinks[1:]
 	}
 	e.f.inject.release(e.cable())
 	e.final, e.healed = n, true

@@ -15,6 +15,7 @@ import (
 // linkState is what the kernel says of an interface.
 type linkState struct {
 	carrier     bool
+	sends       bool   // its qdisc is at work: the kernel sees to that a moment after the carrier is there
 	carrierLost uint32 // how often it was
 	stats       linkStats
 }
@@ -26,9 +27,14 @@ type linkStats struct {
 
 // Attributes of include/uapi/linux/if_link.h.
 const (
+	iflaOperState        = 16
 	iflaStats64          = 23
 	iflaCarrierDownCount = 48
 )
+
+// operUp is IF_OPER_UP (include/uapi/linux/if.h). The kernel says so when it starts the qdisc again
+// (linkwatch_do_dev, net/core/link_watch.c).
+const operUp = 6
 
 // linkStates reads all interfaces of a namespace, by index.
 func linkStates(ns *linux.Namespace) (map[int]linkState, error) {
@@ -47,6 +53,7 @@ func linkStates(ns *linux.Namespace) (map[int]linkState, error) {
 		a := nl.Attrs(p[unix.SizeofIfInfomsg:])
 		s := linkState{
 			carrier:     e.Uint32(p[8:])&unix.IFF_LOWER_UP != 0,
+			sends:       len(a[iflaOperState]) > 0 && a[iflaOperState][0] == operUp,
 			carrierLost: nl.U32At(a[iflaCarrierDownCount]),
 		}
 		if v := a[iflaStats64]; len(v) >= 64 {
