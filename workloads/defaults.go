@@ -108,18 +108,16 @@ func value(p *int, def int) int {
 
 // retryBudget is how long a requester may take to give up: a local ACK timeout of up to four
 // times its value (InfiniBand specification 9.7.6.1.3) for the first try and each retry, and the
-// RNR delays. Values that mean "for ever" count as a hundred.
+// RNR delays, of which "for ever" counts as a hundred. A retry_cnt of 7 is seven retries, as the
+// specification has it: what a device makes of it beyond that is for the stall deadline to end.
 func (s *Spec) retryBudget() time.Duration {
 	tries := value(s.QP.RetryCnt, defaultRetryCnt) + 1
-	if s.QP.RetryCnt != nil && *s.QP.RetryCnt == 7 {
-		tries = 100
-	}
 	rnr := value(s.QP.RNRRetry, defaultRNRRetry)
 	if rnr == 7 {
 		rnr = 100
 	}
 	ack := 4 * verbs.AckTimeout(uint8(value(s.QP.Timeout, defaultTimeout)))
-	return time.Duration(tries)*ack + time.Duration(rnr)*verbs.RNRDelay[value(s.QP.MinRNRTimer, defaultMinRNRTimer)]
+	return time.Duration(tries)*ack + time.Duration(rnr)*verbs.RNRDelay[value(s.QP.MinRNRTimer, defaultMinRNRTimer)] + s.ReceiveDelay
 }
 
 // attr are the attributes of one of the workload's queue pairs, without what is the peer's.

@@ -155,7 +155,7 @@ func (d *end) connect(peer address, limit loop.Duration, done func(error)) {
 		rts |= verbs.MaskTimeout | verbs.MaskRetryCnt | verbs.MaskRNRRetry | verbs.MaskMaxRDAtomic
 	}
 	steps := []step{
-		{"modify qp to RTR", func(done func(error)) { a := attr; a.State = verbs.RTR; d.qp.Modify(a, rtr, done) }},
+		{fmt.Sprintf("modify qp to RTR towards %s QP %#x", peer.gid, peer.qpn), func(done func(error)) { a := attr; a.State = verbs.RTR; d.qp.Modify(a, rtr, done) }},
 		{"modify qp to RTS", func(done func(error)) { a := attr; a.State = verbs.RTS; d.qp.Modify(a, rts, done) }},
 	}
 	if d.cfg.service == verbs.UD {

@@ -127,8 +127,8 @@ func TestStopLetsWhatIsOutstandingComplete(t *testing.T) {
 		if res := r.Results[0]; !res.Passed || !res.Stopped || res.Bytes == 0 || res.VerifiedBytes != res.Bytes {
 			t.Errorf("%s: passed %v, stopped %v, %d of %d bytes verified, %s", kind, res.Passed, res.Stopped, res.VerifiedBytes, res.Bytes, res.Failure)
 		}
-		if next := r.Results[1]; !next.Stopped || next.Bytes != 0 {
-			t.Errorf("%s: the workload behind it ran all the same", kind)
+		if next := r.Results[1]; !next.Stopped || next.Passed || next.Bytes != 0 || !strings.Contains(next.Failure, "never ran: stopped while it waited for workload w") {
+			t.Errorf("%s: the workload behind it: stopped %v, passed %v, %d bytes, failure %q", kind, next.Stopped, next.Passed, next.Bytes, next.Failure)
 		}
 	}
 }
@@ -138,8 +138,8 @@ func TestStopBeforeTheStartEndsAtOnce(t *testing.T) {
 	e, done := b.start("[{name: w, kind: write, from: [h1], to: [h2], messages: 1, start: 1000s}, {name: v, kind: all-reduce, messages: 1, start: 1000s}]")
 	e.Stop(t.Context())
 	for _, res := range b.wait(done).Results {
-		if !res.Stopped || res.Bytes != 0 {
-			t.Errorf("%s: stopped %v with %d bytes", res.Name, res.Stopped, res.Bytes)
+		if !res.Stopped || res.Passed || res.Bytes != 0 || !strings.Contains(res.Failure, "never ran: stopped before its start") {
+			t.Errorf("%s: stopped %v, passed %v with %d bytes, failure %q", res.Name, res.Stopped, res.Passed, res.Bytes, res.Failure)
 		}
 	}
 }

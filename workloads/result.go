@@ -26,7 +26,7 @@ type Result struct {
 	WrongBytes    uint64      `json:"wrong_bytes"`
 	Messages      uint64      `json:"messages"`    // completed work requests
 	GoodputBps    float64     `json:"goodput_bps"` // Bytes × 8 ÷ Duration
-	Latency       Percentiles `json:"latency"`     // from post to completion, as the requester saw it
+	Latency       Percentiles `json:"latency"`     // from post to completion, as the requester saw it: on RC a full round trip
 
 	Errors   uint64   `json:"errors"`             // work requests that completed with an error, flushed ones included
 	Statuses []string `json:"statuses,omitempty"` // the distinct errors, as libibverbs names them

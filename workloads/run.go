@@ -43,6 +43,7 @@ type run struct {
 	followers []*run
 	opened    loop.Time
 	failure   string
+	flowed    bool // it got as far as flowing
 	stopped   bool
 	timer     loop.Timer
 	result    *Result
@@ -99,6 +100,7 @@ func (r *run) open() {
 func (r *run) follow() {
 	if r.stopped || r.e.stopped {
 		r.stopped = true
+		r.fail(fmt.Sprintf("never ran: stopped while it waited for workload %s", r.spec.After))
 		r.end()
 		return
 	}
@@ -119,7 +121,7 @@ func (r *run) startAt(zero loop.Time) {
 
 // flow lets the traffic go. What crosses to the hosts takes the look-ahead.
 func (r *run) flow() {
-	r.phase = flowing
+	r.phase, r.flowed = flowing, true
 	at := r.e.l.Now().Add(r.e.cfg.LookAhead)
 	r.e.cfg.Observer(Event{At: at, Kind: EventStarted, Workload: r.spec.Name})
 	r.prog.start(at, r.close)
@@ -169,10 +171,24 @@ func (r *run) end() {
 	if want, ok := statusNamed(r.spec.ExpectError); ok && !r.stopped && !slices.Contains(res.Statuses, want.String()) {
 		r.fail(fmt.Sprintf("expected a queue pair to end with %s, but %s", want, seen(res.Statuses)))
 	}
+	if res.Messages == 0 && res.Errors == 0 {
+		r.fail(r.idle())
+	}
 	res.Failure = r.failure
 	res.Passed = r.failure == ""
 	r.e.cfg.Observer(Event{At: r.e.l.Now(), Kind: EventFinished, Workload: r.spec.Name, Text: res.Failure, Result: res})
 	r.e.finished(r)
+}
+
+// idle says why nothing was done. What did nothing has proved nothing, so it doesn't pass.
+func (r *run) idle() string {
+	switch {
+	case r.stopped && !r.flowed:
+		return "never ran: stopped before its start"
+	case r.stopped:
+		return "stopped before its first message had completed"
+	}
+	return "nothing was done"
 }
 
 func seen(statuses []string) string {
