@@ -29,6 +29,7 @@ modprobe                                        kmod               kmod         
 busybox                                         busybox-static     busybox           busybox          busybox-static
 xz                                              xz-utils           xz                xz               xz
 tcpdump                                         tcpdump            tcpdump           tcpdump          tcpdump
+tshark                                          tshark             wireshark-cli     wireshark-cli    wireshark
 iperf3                                          iperf3             iperf3            iperf3           iperf
 ldd                                             libc-bin           glibc-common      glibc            glibc
 /etc/ssl/certs/ca-certificates.crt|/etc/ssl/certs/ca-bundle.crt|/etc/ssl/ca-bundle.pem  ca-certificates ca-certificates ca-certificates ca-certificates

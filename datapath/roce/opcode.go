@@ -1,0 +1,106 @@
+package roce
+
+import "fmt"
+
+// Opcode is the BTH's first byte: a transport in the upper three bits, an operation in the lower
+// five (9.2).
+type Opcode uint8
+
+// Reliable connection.
+const (
+	RCSendFirst                  Opcode = 0x00
+	RCSendMiddle                 Opcode = 0x01
+	RCSendLast                   Opcode = 0x02
+	RCSendLastWithImmediate      Opcode = 0x03
+	RCSendOnly                   Opcode = 0x04
+	RCSendOnlyWithImmediate      Opcode = 0x05
+	RCRDMAWriteFirst             Opcode = 0x06
+	RCRDMAWriteMiddle            Opcode = 0x07
+	RCRDMAWriteLast              Opcode = 0x08
+	RCRDMAWriteLastWithImmediate Opcode = 0x09
+	RCRDMAWriteOnly              Opcode = 0x0a
+	RCRDMAWriteOnlyWithImmediate Opcode = 0x0b
+	RCRDMAReadRequest            Opcode = 0x0c
+	RCRDMAReadResponseFirst      Opcode = 0x0d
+	RCRDMAReadResponseMiddle     Opcode = 0x0e
+	RCRDMAReadResponseLast       Opcode = 0x0f
+	RCRDMAReadResponseOnly       Opcode = 0x10
+	RCAcknowledge                Opcode = 0x11
+	RCAtomicAcknowledge          Opcode = 0x12
+	RCCmpSwap                    Opcode = 0x13
+	RCFetchAdd                   Opcode = 0x14
+	RCSendLastWithInvalidate     Opcode = 0x16
+	RCSendOnlyWithInvalidate     Opcode = 0x17
+	RCFlush                      Opcode = 0x1c // annex A19, memory placement extensions
+	RCAtomicWrite                Opcode = 0x1d // annex A19
+)
+
+// Unreliable connection.
+const (
+	UCSendFirst                  Opcode = 0x20
+	UCSendMiddle                 Opcode = 0x21
+	UCSendLast                   Opcode = 0x22
+	UCSendLastWithImmediate      Opcode = 0x23
+	UCSendOnly                   Opcode = 0x24
+	UCSendOnlyWithImmediate      Opcode = 0x25
+	UCRDMAWriteFirst             Opcode = 0x26
+	UCRDMAWriteMiddle            Opcode = 0x27
+	UCRDMAWriteLast              Opcode = 0x28
+	UCRDMAWriteLastWithImmediate Opcode = 0x29
+	UCRDMAWriteOnly              Opcode = 0x2a
+	UCRDMAWriteOnlyWithImmediate Opcode = 0x2b
+)
+
+// Unreliable datagram, and the congestion notification packet (A17.9), which belongs to none.
+const (
+	UDSendOnly              Opcode = 0x64
+	UDSendOnlyWithImmediate Opcode = 0x65
+	CNP                     Opcode = 0x81
+)
+
+// Transport is an opcode's upper three bits.
+type Transport uint8
+
+// The transports. TransportCNP holds the CNP's opcode alone; the manufacturers' ones have a meaning
+// by agreement only.
+const (
+	TransportRC           Transport = 0
+	TransportUC           Transport = 1
+	TransportRD           Transport = 2
+	TransportUD           Transport = 3
+	TransportCNP          Transport = 4
+	TransportXRC          Transport = 5
+	TransportManufacturer Transport = 6 // and 7
+)
+
+// Transport is the opcode's.
+func (o Opcode) Transport() Transport {
+	return min(Transport(o>>5), TransportManufacturer)
+}
+
+// Operation is what an opcode's packet is a part of, whatever the transport.
+type Operation uint8
+
+// The operations.
+const (
+	OpUnknown Operation = iota
+	OpSend
+	OpRDMAWrite
+	OpRDMAReadRequest
+	OpRDMAReadResponse
+	OpAcknowledge
+	OpAtomicAcknowledge
+	OpCmpSwap
+	OpFetchAdd
+	OpFlush
+	OpAtomicWrite
+	OpCNP
+)
+
+// String writes the opcode as the specification's table does: "RC RDMA WRITE Only with Immediate".
+func (o Opcode) String() string {
+	if i := o.Info(); i.Known() {
+		return i.Name
+	}
+	return fmt.Sprintf("opcode %#02x", uint8(o))
+}
