@@ -40,7 +40,7 @@ name, the only testbed there is. What a keeper left that died is removed too.`,
 func down(ctx context.Context, name string) error {
 	progress, done := watch(false)
 	defer done()
-	c, err := keeper.Find(name)
+	c, err := find(name)
 	if errors.Is(err, keeper.ErrDead) {
 		return clean(ctx, linux.CleanOptions{Names: deadNames(name)}, false)
 	}

@@ -68,7 +68,7 @@ func (o *execOptions) run(cmd *cobra.Command, node string, argv []string) error 
 	if err != nil {
 		return err
 	}
-	c, err := keeper.Find(name)
+	c, err := find(name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (o *execOptions) inGuest(cmd *cobra.Command, c *keeper.Client, node string,
 }
 
 func nodesOf(cmd *cobra.Command, name string) []string {
-	c, err := keeper.Find(name)
+	c, err := find(name)
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/keeper"
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // keeperCommands are the commands that work on testbeds which stay up.
@@ -132,14 +133,23 @@ func (o *upOptions) keep(ctx context.Context, path string) error {
 		}
 		return keeper.OnFabric(keeper.Here{Testbed: o.name, Scenario: s.Name, Backend: string(choice.Backend), Fabric: fab}), nil
 	})
-	var inside *keeper.StartError
+	return withCode(bringCode(err), err)
+}
+
+// bringCode is the exit code of a keeper whose testbed didn't come up. The scenario and the usage
+// have been looked at before; of them, only a name that is taken and what the backend finds in the
+// scenario is left.
+func bringCode(err error) int {
+	inside, inGuest := errors.AsType[*keeper.StartError](err)
+	_, held := errors.AsType[*linux.HeldError](err)
+	_, wrong := errors.AsType[strict.Problems](err)
 	switch {
-	case errors.Is(err, testbed.ErrIncapable):
-		return withCode(exitMachine, err)
-	case errors.As(err, &inside):
-		return withCode(inside.Code, err)
+	case inGuest:
+		return inside.Code
+	case held, wrong:
+		return exitUsage
 	}
-	return err
+	return exitMachine
 }
 
 // stepper passes steps and notes on; a status is gone before anybody could read it.
@@ -181,7 +191,7 @@ func (o *upOptions) up(ctx context.Context, path string, asJSON, quiet bool) err
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return withCode(exitMachine, errors.New("up: making network namespaces needs root"))
+		return withCode(exitMachine, errors.New("up: a testbed that stays needs root, also in a guest ('rocebed run --guest' and 'rocebed shell --guest' don't)"))
 	}
 	if pid, living := linux.Living(o.name); living {
 		return &linux.HeldError{Testbed: o.name, PID: pid}

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rocebed/rocebed/testbed/keeper"
 	"github.com/rocebed/rocebed/testbed/linux"
 )
 
@@ -14,6 +17,19 @@ import (
 func nameFlag(c *cobra.Command, name *string) {
 	c.Flags().StringVar(name, "name", "", "the testbed (default: the only one there is)")
 	_ = c.RegisterFlagCompletionFunc("name", completeTestbeds)
+}
+
+// find is keeper.Find; that only root can use testbeds is of this machine, not of the usage.
+func find(name string) (*keeper.Client, error) {
+	c, err := keeper.Find(name)
+	return c, rootsAlone(err)
+}
+
+func rootsAlone(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return withCode(exitMachine, err)
+	}
+	return err
 }
 
 // named is the testbed that a command is about, by --name or by its argument, empty for the only

@@ -63,7 +63,7 @@ type entry struct {
 func showAll(ctx context.Context, asJSON, metrics bool) error {
 	names, err := linux.Testbeds()
 	if err != nil {
-		return err
+		return rootsAlone(err)
 	}
 	if metrics || len(names) == 1 && !asJSON {
 		return showOne(ctx, "", asJSON, metrics)
@@ -100,7 +100,7 @@ func look(ctx context.Context, name string) entry {
 	if pid, living := linux.Living(name); living {
 		e.Keeper = pid
 	}
-	c, err := keeper.Find(name)
+	c, err := find(name)
 	if err == nil {
 		var st keeper.Status
 		if st, err = c.Status(ctx); err == nil {
@@ -116,7 +116,7 @@ func look(ctx context.Context, name string) entry {
 }
 
 func showOne(ctx context.Context, name string, asJSON, metrics bool) error {
-	c, err := keeper.Find(name)
+	c, err := find(name)
 	if err != nil {
 		return err
 	}

@@ -93,8 +93,11 @@ func Boot(ctx context.Context, cfg Config) (*Guest, error) {
 		}
 	}
 	last := failed[len(failed)-1]
-	return nil, &Failure{Kind: ErrBoot, Detail: fmt.Sprintf("tried %d times, the last under %s for %.1f s: %s",
-		len(failed), last.Accel, last.Lasted.Seconds(), last.Reason)}
+	detail := fmt.Sprintf("tried %d times, the last under %s for %.1f s: %s", len(failed), last.Accel, last.Lasted.Seconds(), last.Reason)
+	if err := cfg.Image.Verify(); err != nil { // not before every boot: it reads the image whole
+		detail = fmt.Sprintf("the image is damaged: %v; %s", err, detail)
+	}
+	return nil, &Failure{Kind: ErrBoot, Detail: detail}
 }
 
 func (c *Config) progress(format string, args ...any) {

@@ -36,7 +36,7 @@ type Cleaned struct {
 func Testbeds() ([]string, error) {
 	dirs, err := os.ReadDir(StateRoot)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, fmt.Errorf("list testbeds: %w%s", err, asRoot(err))
 	}
 	var names []string
 	for _, d := range dirs {
@@ -45,6 +45,14 @@ func Testbeds() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// asRoot is the next step after an error that root wouldn't have had.
+func asRoot(err error) string {
+	if errors.Is(err, os.ErrPermission) && os.Geteuid() != 0 {
+		return " (testbeds are root's alone)"
+	}
+	return ""
 }
 
 // Clean removes what dead holders of testbeds left on this machine, and nothing else. What can't
