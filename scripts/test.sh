@@ -1,14 +1,26 @@
 #!/usr/bin/env bash
-# What `make test` runs. Ends in the last runner's own closing lines.
+# What `make test` runs. Each stage runs whatever became of those before it; when all passed,
+# the output ends in the last runner's own closing lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 begun=$SECONDS
-stage() { printf '\n== %s (at %d s)\n' "$1" $((SECONDS - begun)); }
+failed=()
+stage() { # NAME COMMAND...
+  printf '\n== %s (at %d s)\n' "$1" $((SECONDS - begun))
+  "${@:2}" || failed+=("$1")
+}
 
-stage "units and what needs root on this machine, with the race detector"
-# shellcheck disable=SC2046
-ROCEBED_GUEST_TESTS=1 go test -tags ibv -race -timeout 15m $(go list ./... | grep -v '/suites/')
+units() {
+  # shellcheck disable=SC2046
+  ROCEBED_GUEST_TESTS=1 go test -tags ibv -race -timeout 20m $(go list -tags ibv ./... | grep -v '/suites/')
+}
 
-stage "kernel tests and suites"
-scripts/suites.sh kernel
+stage "units and what needs root on this machine, with the race detector" units
+stage "what needs rxe, and the suites" scripts/suites.sh kernel
+
+if [ ${#failed[@]} -gt 0 ]; then
+  printf '\nFAIL: %s' "${failed[@]}"
+  echo
+  exit 1
+fi
