@@ -208,6 +208,21 @@ func TestTsharkReadsEveryPacketAsItWasMeant(t *testing.T) {
 	for i := range packets {
 		frames[i] = mustAppend(t, &packets[i])
 	}
+	agree(t, packets, frames)
+}
+
+func TestTsharkReadsRxesPacketsAsDecodeDoes(t *testing.T) {
+	frames := rxeFrames(t)
+	packets := make([]Packet, len(frames))
+	for i, f := range frames {
+		_, packets[i] = decode(t, f)
+	}
+	agree(t, packets, frames)
+}
+
+// agree compares what tshark says of the frames with the packets that they are.
+func agree(t *testing.T, packets []Packet, frames [][]byte) {
+	t.Helper()
 	fields := make([]string, len(columns))
 	for i, c := range columns {
 		fields[i] = c.field

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/kernel"
@@ -32,6 +33,9 @@ func TestConformance(t *testing.T) {
 	testneed.Rxe(t)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "verbs conformance")
+	if err := keepPackets(); err != nil {
+		t.Error(err)
+	}
 }
 
 // patience is how long anything may take that must happen, in wall time.
@@ -39,16 +43,19 @@ const patience = 60 * time.Second
 
 var _ = Describe("the verbs on rxe", func() {
 	Context("at wall time", Ordered, ContinueOnFailure, func() {
-		suite := open(1, topo.IPv4, 0, 1)
+		suite, w, stop := open(1, topo.IPv4, 0, 1)
 		for _, c := range conformance.Cases() {
 			It(c.Name, func() { c.Run(GinkgoT(), *suite) })
 		}
 		It("shows every departure that rxe is known for", func() { (*suite).CheckDepartures(GinkgoT()) })
+		itsPackets(w, stop, allOpcodes(roce.TransportRC, roce.TransportUC, roce.TransportUD),
+			[]roce.Syndrome{roce.NAK(roce.NAKPSNSequenceError), roce.NAK(roce.NAKInvalidRequest), roce.NAK(roce.NAKRemoteAccessError),
+				roce.NAK(roce.NAKRemoteOperationalError), roce.RNRNAK(12)})
 	})
 
 	// The device's timers are 16 times longer, and all times as the cases see them the same.
 	Context("at dilation 16", Ordered, ContinueOnFailure, func() {
-		suite := open(16, topo.IPv4, 0, 1)
+		suite, _, _ := open(16, topo.IPv4, 0, 1)
 		for _, c := range conformance.Cases() {
 			if c.Timers {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
@@ -58,7 +65,7 @@ var _ = Describe("the verbs on rxe", func() {
 
 	// rxe hands a packet to its own device over without a network (rxe_net.c rxe_loopback).
 	Context("between two openings of one device", Ordered, ContinueOnFailure, func() {
-		suite := open(1, topo.IPv4, 0, 0)
+		suite, _, _ := open(1, topo.IPv4, 0, 0)
 		for _, c := range conformance.Cases() {
 			if c.Network {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
@@ -67,26 +74,31 @@ var _ = Describe("the verbs on rxe", func() {
 	})
 
 	Context("over IPv6", Ordered, ContinueOnFailure, func() {
-		suite := open(1, topo.IPv6, 0, 1)
+		suite, w, stop := open(1, topo.IPv6, 0, 1)
 		for _, c := range conformance.Cases() {
 			if c.Network {
 				It(c.Name, func() { c.Run(GinkgoT(), *suite) })
 			}
 		}
+		itsPackets(w, stop, allOpcodes(roce.TransportUC, roce.TransportUD), nil)
 	})
 })
 
 // open has the container it is called in open the provider on two hosts before its first spec.
-func open(d loop.Dilation, addresses topo.Family, a, b int) **conformance.Suite {
-	suite := new(*conformance.Suite)
+// What passes between them is watched, on the wire w, until stop is called.
+func open(d loop.Dilation, addresses topo.Family, a, b int) (suite **conformance.Suite, w **wire, stop *func() error) {
+	suite, w, stop = new(*conformance.Suite), new(*wire), new(func() error)
 	BeforeAll(func(ctx SpecContext) {
 		f := build(ctx, d, addresses)
 		var err error
+		*w, *stop, err = watch(context.WithoutCancel(ctx), f)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() error { return (*stop)() })
 		*suite, err = conformance.Open(rxe(f, a, b))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup((*suite).Close)
 	}, NodeTimeout(time.Minute))
-	return suite
+	return suite, w, stop
 }
 
 // build brings the fabric up for the suite's time.

@@ -181,22 +181,28 @@ func windowLocalInv(t T, s *Suite) {
 }
 
 func windowSendInv(t T, s *Suite) {
-	p := newPair(t, s, options{Type: verbs.RC})
+	for _, n := range []int{200, 10000} { // one packet, and several
+		sendInv(newPair(t, s, options{Type: verbs.RC}), n)
+	}
+}
+
+func sendInv(p *pair, n int) {
+	p.t.Helper()
 	w := p.window(verbs.MWType2)
 	p.bind(w, 1000, 100, verbs.RemoteWrite)
 	key := p.rkey(w)
-	p.b.recv(p.b.qp, verbs.RecvWR{ID: 70, SGL: p.b.sge(5000, 200)})
-	wr := p.wr(1, verbs.OpSendWithInv, p.a.sge(300, 200), 0)
+	p.b.recv(p.b.qp, verbs.RecvWR{ID: 70, SGL: p.b.sge(5000, n)})
+	wr := p.wr(1, verbs.OpSendWithInv, p.a.sge(300, n), 0)
 	wr.InvRKey = key
 	p.a.send(p.a.qp, wr)
 	p.a.sends.one(1, verbs.Success)
 	wc := p.b.recvs.one(70, verbs.Success)
-	if wc.Flags&verbs.WithInv == 0 || wc.InvRKey != key || wc.ByteLen != 200 {
-		t.Errorf("the receive is %+v, want the key %#x", wc, key)
+	if wc.Flags&verbs.WithInv == 0 || wc.InvRKey != key || wc.ByteLen != uint32(n) {
+		p.t.Errorf("the receive is %+v, want the key %#x and %d bytes", wc, key, n)
 	}
-	p.b.scatter([]span{{5000, 200}}, p.a.gather([]span{{300, 200}}))
-	p.check("SEND_WITH_INV")
+	p.b.scatter([]span{{5000, n}}, p.a.gather([]span{{300, n}}))
+	p.check("SEND_WITH_INV of %d bytes", n)
 	p.a.send(p.a.qp, p.through(key, verbs.OpRDMAWrite, 1000, 50))
 	p.a.sends.one(1, verbs.RemAccessErr)
-	p.check("a window that a SEND invalidated")
+	p.check("a window that a SEND of %d bytes invalidated", n)
 }
