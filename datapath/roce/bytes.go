@@ -4,10 +4,7 @@ import "encoding/binary"
 
 var be = binary.BigEndian
 
-// Values of 24 bits, and the byte before them. Readers take the bounds check once.
-
-func put24(b []byte, v uint32) { _ = b[2]; b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }
-
+// get24 reads 24 bits: a PSN, a QP number.
 func get24(b []byte) uint32 { _ = b[2]; return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
 // grow adds n bytes to b and gives the whole and those n, whose content is left as it is. It

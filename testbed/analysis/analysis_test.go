@@ -1,36 +1,34 @@
 package analysis
 
 import (
+	"bytes"
 	"encoding/binary"
-	"net"
+	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 )
 
-// frame is an RC packet between two hosts, or with port other than 4791 something else.
-func frame(t *testing.T, src, dst string, port uint16, tos, opcode uint8, qpn, psn uint32) []byte {
+// frame is a packet between two hosts, or with port other than RoCE's something else.
+func frame(t *testing.T, src, dst string, port uint16, tos uint8, opcode roce.Opcode, qpn uint32, psn roce.PSN) []byte {
 	t.Helper()
-	bth := make([]byte, 12+16)
-	bth[0] = opcode
-	binary.BigEndian.PutUint32(bth[4:], qpn)
-	binary.BigEndian.PutUint32(bth[8:], psn|1<<31)
-	ip := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, TOS: tos, Protocol: layers.IPProtocolUDP, SrcIP: net.ParseIP(src).To4(), DstIP: net.ParseIP(dst).To4()}
-	b := gopacket.NewSerializeBuffer()
-	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true},
-		&layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6), EthernetType: layers.EthernetTypeIPv4}, ip,
-		&layers.UDP{SrcPort: 49200, DstPort: layers.UDPPort(port)}, gopacket.Payload(bth))
+	p := roce.Packet{
+		BTH: roce.BTH{Opcode: opcode, AckReq: true, DestQP: qpn, PSN: psn},
+		Src: roce.AddrFrom(netip.MustParseAddr(src)), Dst: roce.AddrFrom(netip.MustParseAddr(dst)), TrafficClass: tos, TTL: 64, SrcPort: 49200,
+	}
+	b, err := p.Append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	binary.BigEndian.PutUint16(b[roce.EthernetLen+roce.IPv4Len+2:], port)
+	return b
 }
 
 const h1, h2 = "10.0.1.1", "10.0.1.3"
@@ -86,7 +84,7 @@ func compare(t *testing.T, r *record.Reader) Comparison {
 }
 
 func TestCountersAreHeldAgainstTheWire(t *testing.T) {
-	const write, ack = 0x0a, 0x11
+	const write, ack = roce.RCRDMAWriteOnly, roce.RCAcknowledge
 	frames := [][]byte{
 		frame(t, h1, h2, 4791, 106, write, 17, 5),
 		frame(t, h1, h2, 4791, 106, write, 17, 5), // again
@@ -118,13 +116,41 @@ func TestACapturesPacketsAreTakenApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []Packet
-	if err := ReadCapture(strings.NewReader(string(b)), func(p Packet) error { got = append(got, p); return nil }); err != nil {
+	var got []string
+	say := func(p *Packet) error {
+		got = append(got, fmt.Sprintln(p.At, p.SrcAddr(), p.DstAddr(), p.SrcPort(), p.DSCP(), p.ECN() == roce.CE, p.BTH(), len(p.Frame())))
+		return nil
+	}
+	if err := ReadCapture(bytes.NewReader(b), say); err != nil {
 		t.Fatal(err)
 	}
-	want := Packet{At: 1000 * 1000, Src: netip.MustParseAddr(h1), Dst: netip.MustParseAddr(h2), SrcPort: 49200, DSCP: 26, CE: true,
-		Opcode: 0x0a, DestQPN: 0x123456, PSN: 0xabcdef, AckReq: true, Length: 14 + 20 + 8 + 28}
+	want := fmt.Sprintln(time.Millisecond, h1, h2, 49200, 26, true, roce.BTH{Opcode: roce.RCRDMAWriteOnly, DestQP: 0x123456, PSN: 0xabcdef, AckReq: true}, 14+20+8+12+16+4)
 	if len(got) != 1 || got[0] != want {
-		t.Errorf("got %+v\nwant %+v", got, want)
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+func TestADamagedPacketIsPassedOverAndACutOneIsAnError(t *testing.T) {
+	damaged := frame(t, h1, h2, roce.Port, 0, roce.RCRDMAWriteOnly, 17, 5)
+	damaged[roce.EthernetLen+roce.IPv4Len+4] ^= 0x40 // UDP's length
+	whole := frame(t, h1, h2, roce.Port, 0, roce.RCRDMAWriteOnly, 17, 6)
+	if c := compare(t, recorded(t, 1, 0, damaged, whole)); c.SentSeen != 1 || c.Problem() != "" {
+		t.Errorf("%+v: %s", c, c.Problem())
+	}
+	var out bytes.Buffer
+	c, err := record.NewCapture(closer{&out}, "h1:eth0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Packet(0, whole[:50], len(whole)), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err = ReadCapture(&out, func(*Packet) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "packet 1: 50 bytes of 74 were captured") {
+		t.Errorf("%v", err)
+	}
+}
+
+type closer struct{ *bytes.Buffer }
+
+func (closer) Close() error { return nil }

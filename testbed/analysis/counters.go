@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/topo"
@@ -87,22 +88,23 @@ func (c *Comparison) count(r *record.Reader, name string, own netip.Addr) error 
 		return err
 	}
 	type key struct {
-		dst    netip.Addr
+		dst    roce.Addr
 		qpn    uint32
 		answer bool
-		psn    uint32
+		psn    roce.PSN
 	}
 	sent := map[key]bool{}
-	err = ReadCapture(bytes.NewReader(b), func(p Packet) error {
-		switch own {
-		case p.Src:
+	ours := roce.AddrFrom(own)
+	err = ReadCapture(bytes.NewReader(b), func(p *Packet) error {
+		switch ours {
+		case p.SrcAddr():
 			c.SentSeen++
-			k := key{p.Dst, p.DestQPN, Answers(p.Opcode), p.PSN}
+			k := key{p.DstAddr(), p.DestQP(), p.Info().Any(roce.Response), p.PSN()}
 			if sent[k] && !k.answer {
 				c.RetransmittedSeen++
 			}
 			sent[k] = true
-		case p.Dst:
+		case p.DstAddr():
 			c.RcvdSeen++
 		}
 		return nil
@@ -112,7 +114,3 @@ func (c *Comparison) count(r *record.Reader, name string, own netip.Addr) error 
 	}
 	return nil
 }
-
-// Answers says whether an opcode is a responder's: READ responses, acknowledgements and atomic
-// acknowledgements of RC (IBTA volume 1, table 38: 0x0d to 0x12).
-func Answers(opcode uint8) bool { return opcode >= 0x0d && opcode <= 0x12 }
