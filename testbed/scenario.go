@@ -119,7 +119,7 @@ func (d Dilation) String() string {
 // Load reads and checks a scenario file. What is wrong in it comes as strict.Problems: all of
 // it, each with file, line and column.
 func Load(path string) (*Scenario, error) {
-	source, err := strict.ReadFile(path)
+	source, err := ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}

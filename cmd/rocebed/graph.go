@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rocebed/rocebed/testbed"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/graph"
-	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/spf13/cobra"
 )
 
@@ -50,7 +50,7 @@ brought up, no rights are needed. With --paths, list every path that packets may
 }
 
 func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
-	data, err := strict.ReadFile(args[0])
+	data, err := testbed.ReadFile(args[0])
 	if err != nil {
 		return fmt.Errorf("scenario: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo/strict"
@@ -108,22 +110,41 @@ func (c *Client) Program(ctx context.Context, node string) (p Program, err error
 	return p, c.call(ctx, methodProgram, programParams{Node: node}, &p, nil)
 }
 
-// Down takes the testbed down and waits until its keeper has let go of it.
+// Down takes the testbed down and waits until its keeper has let go of it. Where another took it
+// down at the same time, the keeper may end before it has answered; what counts is that the
+// testbed is gone.
 func (c *Client) Down(ctx context.Context, step func(string)) error {
 	pid, _ := linux.Living(c.testbed)
-	if err := c.call(ctx, methodDown, nil, nil, step); err != nil {
+	err := c.call(ctx, methodDown, nil, nil, step)
+	if err != nil && !hungUp(err) {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, downWithin)
+	defer cancel()
 	for {
 		if now, living := linux.Living(c.testbed); !living || now != pid {
-			return nil
+			break
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return errors.Join(err, ctx.Err())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+	if _, statErr := os.Stat(linux.StateDir(c.testbed)); errors.Is(statErr, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// hungUp says whether a call failed because nobody was at the other end any more.
+func hungUp(err error) bool {
+	for _, e := range []error{errNoEnd, unix.EPIPE, unix.ECONNRESET, unix.ECONNREFUSED, unix.ENOENT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // Guest connects to the guest that the testbed lives in. Close the guest to hang up.

@@ -13,9 +13,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
+// MaxBytes is how long a file may be.
+const MaxBytes = 4 << 20
+
 // Limits that keep a hostile file from costing more than its size.
 const (
-	maxBytes = 4 << 20
 	maxDepth = 64      // nesting
 	maxNodes = 1 << 18 // values decoded, aliases expanded
 )
@@ -36,8 +38,8 @@ func parse(file string, data []byte) (body ast.Node, err error) {
 		}
 	}()
 	switch {
-	case len(data) > maxBytes:
-		return nil, at(nil, "larger than %d MiB", maxBytes>>20)
+	case len(data) > MaxBytes:
+		return nil, at(nil, "larger than %d MiB", MaxBytes>>20)
 	case !utf8.Valid(data):
 		return nil, at(nil, "not UTF-8 text")
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package strict
+package testbed
 
 import (
 	"os"
@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 func TestAFileWithoutEndIsReadToTheLongestThatAFileMayBe(t *testing.T) {
 	data, err := ReadFile("/dev/zero")
-	if err != nil || len(data) != maxBytes+1 {
+	if err != nil || len(data) != strict.MaxBytes+1 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
-	if _, err := Read("zero", data, &struct{}{}); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := strict.Read("zero", data, &struct{}{}); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("%v", err)
 	}
 }

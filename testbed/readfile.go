@@ -1,4 +1,4 @@
-package strict
+package testbed
 
 import (
 	"errors"
@@ -6,15 +6,17 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
-// patience is how long opening a file may last. It lasts for ever where the file is a named pipe
+// openPatience is how long opening a file may last. It lasts for ever where the file is a named pipe
 // that nobody writes to.
-const patience = 10 * time.Second
+const openPatience = 10 * time.Second
 
 // ReadFile reads a file that is going to be decoded: no more of it than such a file may be long, so
 // that /dev/zero ends too. A pipe is read until its writer ends, but not waited for without a writer.
-func ReadFile(path string) ([]byte, error) { return readFile(path, patience) }
+func ReadFile(path string) ([]byte, error) { return readFile(path, openPatience) }
 
 func readFile(path string, patience time.Duration) ([]byte, error) {
 	if path == "" {
@@ -25,7 +27,7 @@ func readFile(path string, patience time.Duration) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxBytes+1)) // Decode says that it is too long
+	return io.ReadAll(io.LimitReader(f, strict.MaxBytes+1)) // strict says that it is too long
 }
 
 func open(path string, patience time.Duration) (*os.File, error) {
