@@ -31,7 +31,7 @@ const (
 	RCFetchAdd                   Opcode = 0x14
 	RCSendLastWithInvalidate     Opcode = 0x16
 	RCSendOnlyWithInvalidate     Opcode = 0x17
-	RCFlush                      Opcode = 0x1c // annex A19, memory placement extensions
+	RCFlush                      Opcode = 0x1c // annex A19, memory placement extensions; its headers as in the kernel's rxe_opcode.c
 	RCAtomicWrite                Opcode = 0x1d // annex A19
 )
 

@@ -118,7 +118,7 @@ func watch(ctx context.Context, f *kernel.Fabric) (w *wire, stop func() error, e
 	watched = append(watched, w)
 	return w, sync.OnceValue(func() error {
 		_, missed, err := end()
-		AddReportEntry("packets", fmt.Sprintf("%d, %d missed by the capture", w.packets, missed))
+		AddReportEntry("packets", ReportEntryVisibilityFailureOrVerbose, fmt.Sprintf("%d, %d missed by the capture", w.packets, missed))
 		return err
 	}), nil
 }
