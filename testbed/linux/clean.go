@@ -71,6 +71,7 @@ func Clean(ctx context.Context, opt CleanOptions) ([]Cleaned, error) {
 		c, err := cleanOne(ctx, name, opt)
 		if err != nil {
 			errs = append(errs, err)
+			continue
 		}
 		done = append(done, c)
 	}

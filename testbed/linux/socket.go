@@ -14,6 +14,14 @@ import (
 // kernel charges with more than the bytes themselves.
 const maxBatchBytes = 32 << 10
 
+// What the kernel answers to one send lies in the socket before the system call returns, and what
+// doesn't fit is lost. An answer about a link takes up to 4 KiB of the buffer, so maxBatch of them
+// fit into receiveBuffer, which the kernel doubles.
+const (
+	maxBatch      = 256
+	receiveBuffer = 1 << 20
+)
+
 // A routeSocket is an rtnetlink socket. It belongs to the namespace it was opened in for good,
 // whichever thread uses it.
 type routeSocket struct {
@@ -31,6 +39,10 @@ func openRouteSocket() (*routeSocket, error) {
 	// Both only make errors better; kernels since 4.12 have them.
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer); err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("give an rtnetlink socket a buffer of %d bytes: %w", receiveBuffer, err)
+	}
 	return &routeSocket{fd: fd}, nil
 }
 
@@ -80,7 +92,7 @@ func (s *routeSocket) exchange(b *batch, each func(uint16, []byte), forgive []er
 		// Take whole messages up to the limit, and ask for an acknowledgement of the last only:
 		// errors come anyway, and successes aren't worth a message each.
 		to, last := from, from
-		for to < len(b.buf) {
+		for n := 0; to < len(b.buf) && n < maxBatch; n++ {
 			n := int(native.Uint32(b.buf[to:]))
 			n = (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1)
 			if to > from && to+n-from > maxBatchBytes {
@@ -96,6 +108,7 @@ func (s *routeSocket) exchange(b *batch, each func(uint16, []byte), forgive []er
 			return fmt.Errorf("send rtnetlink batch: %w", err)
 		}
 		if err := s.collect(b, seq, each, forgive); err != nil {
+			s.drain()
 			return err
 		}
 		from = to
@@ -103,10 +116,22 @@ func (s *routeSocket) exchange(b *batch, each func(uint16, []byte), forgive []er
 	return nil
 }
 
-// collect reads replies up to the one that answers the message with sequence number last.
+// drain throws away replies that nobody has read: they would be taken for answers to the next
+// batch, and as long as a buffer that once was full has not been emptied, the kernel drops further
+// replies without a word.
+func (s *routeSocket) drain() {
+	for {
+		if _, _, err := unix.Recvfrom(s.fd, s.rcv, unix.MSG_DONTWAIT); err != nil && err != unix.EINTR && err != unix.ENOBUFS {
+			return
+		}
+	}
+}
+
+// collect reads replies up to the one that answers the message with sequence number last. All are
+// there already; one that isn't was lost and will never come.
 func (s *routeSocket) collect(b *batch, last uint32, each func(uint16, []byte), forgive []error) (first error) {
 	for {
-		n, _, err := unix.Recvfrom(s.fd, s.rcv, 0)
+		n, _, err := unix.Recvfrom(s.fd, s.rcv, unix.MSG_DONTWAIT)
 		if err == unix.EINTR {
 			continue
 		}
