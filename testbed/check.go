@@ -11,6 +11,7 @@ import (
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/expect"
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 )
@@ -81,6 +82,9 @@ func (c *checker) check() {
 			s.Plan, err = s.Topology.Plan(f.Topology.PlanOptions())
 		}
 		c.take("topology", err)
+		if err == nil && !slices.ContainsFunc(s.Topology.Nodes, func(n topo.Node) bool { return n.Role == topo.Host }) {
+			c.wrong("topology", "there is no host in it, so that nothing could run")
+		}
 	}
 	c.workloads()
 	c.faults()

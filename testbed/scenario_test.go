@@ -198,3 +198,10 @@ func TestAScenarioThatNothingWouldEndIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestATopologyWithoutHostsIsAProblemAtItsPlace(t *testing.T) {
+	_, err := Parse("s.yaml", []byte("apiVersion: rocebed/v1\nname: s\ntopology: {dumbbell: {left: 0, right: 0}}\n"))
+	if err == nil || err.Error() != "s.yaml:3:1: there is no host in it, so that nothing could run" {
+		t.Errorf("%v", err)
+	}
+}
