@@ -83,7 +83,7 @@ func newBottleneck(t testing.TB, p Params, m Marking, line Rate, packet Bytes, n
 
 // wake sends what the flow has earned, and comes back when the next packet is earned or the
 // rate changes, whatever is first. A pacer that slept through a gap worked out from an old
-// rate would miss every increase in it: a packet of 4 KiB at 1 Mb/s is 32 ms, or 600 increases.
+// rate would miss every increase in it: a packet of 4 KiB at 1 Mb/s is 33 ms, or 600 increases.
 func (s *sender) wake() {
 	b, now := s.b, s.b.node.Now()
 	s.earned += float64(now-s.asOf) * float64(s.rp.Rate()) / 8e9

@@ -181,6 +181,7 @@ func TestByteCounterAloneRecoversByWhatWasSent(t *testing.T) {
 	near(t, "what was left over counts", rp.Rate(), 35e9, 2)
 	rp.OnSent(1<<60, 30*MB)
 	near(t, "three at once", rp.Rate(), 40e9-5e9/8, 5)
+	rp.OnSent(1<<60, 10*MB-1) // what was counted before a decrease is forgotten
 	rp.OnCNP(1 << 60)
 	rp.OnSent(1<<60, 10*MB-1)
 	if timer, bytes := rp.Stages(); timer != 0 || bytes != 0 {
@@ -263,6 +264,19 @@ func TestDecreasesKeepTheMonitorPeriodApart(t *testing.T) {
 	rp.OnTimer(14 * us)
 	if c := rp.r.Counters; c.CNPHandled != 15 || c.CNPIgnored != 0 {
 		t.Errorf("counted %+v", c)
+	}
+}
+
+// When the monitor period ends as the timer is due, the decrease comes first and starts the
+// timer anew.
+func TestADecreaseComesBeforeAnIncreaseOfTheSameTime(t *testing.T) {
+	rp := flow(t, "paper", 40*Gbps, func(p *Params) { p.RateReduceMonitorPeriod = p.RPGTimeReset })
+	rp.OnCNP(0)
+	rp.OnCNP(10 * us)
+	rp.OnTimer(55 * us)
+	near(t, "halved twice", rp.Rate(), 10e9, 1)
+	if at, _ := rp.NextTimer(); at != 110*us {
+		t.Errorf("the timer is due at %v", at)
 	}
 }
 
