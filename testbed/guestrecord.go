@@ -28,6 +28,7 @@ type guestRun struct {
 	place    *place
 	began    time.Time
 	sum      record.Summary // where ended is nil
+	warning  string         // of what the machine saw of the guest; empty: nothing
 	ended    error          // why the run has no result
 	complete func(*record.Manifest)
 }
@@ -47,10 +48,15 @@ func (g *guestRun) conclude(fetch func(dir string) error, clock string, console 
 		if err := fetch(dir); err != nil {
 			return err
 		}
-		if len(problems) == 0 {
+		if len(problems) == 0 && g.warning == "" {
 			return nil
 		}
-		g.fail(problems)
+		if len(problems) > 0 {
+			g.fail(problems)
+		}
+		if g.warning != "" {
+			g.sum.Warnings = append(g.sum.Warnings, g.warning)
+		}
 		return rewriteReports(dir, &g.sum)
 	}, func(m *record.Manifest) {
 		g.complete(m)

@@ -53,7 +53,7 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 		g.Report.Kernel, g.Report.Accel, g.Report.MemoryMB, g.Report.CPUs, g.Report.Total.Seconds()))
 
 	var stdout bytes.Buffer
-	ran, waited, told := g.Waits()
+	waits, told := g.Waits()
 	code, err := inGuest(ctx, g, guestArgv(s, opt), &stdout, &relay{to: opt.Progress})
 	g.Report.Clock = g.Clock()
 	var sum record.Summary
@@ -63,16 +63,16 @@ func runInGuest(ctx context.Context, s *Scenario, opt RunOptions, choice Choice)
 	case json.Unmarshal(stdout.Bytes(), &sum) != nil:
 		err = &GuestError{Code: code}
 	}
-	if r, w, ok := g.Waits(); ok && told {
-		if text := starved(r-ran, w-waited); text != "" {
-			sum.Warnings = append(sum.Warnings, text)
-		}
+	var hungry string
+	if now, ok := g.Waits(); ok && told {
+		waits = now.Since(waits)
+		g.Report.Waits, hungry = &waits, starved(waits.Share())
 	}
 	boot, bad := json.Marshal(g.Report)
 	if bad != nil {
 		return nil, bad
 	}
-	r := &guestRun{s: s, opt: opt, choice: choice, place: place, began: began, ended: err, sum: sum, complete: func(m *record.Manifest) {
+	r := &guestRun{s: s, opt: opt, choice: choice, place: place, began: began, ended: err, sum: sum, warning: hungry, complete: func(m *record.Manifest) {
 		m.Guest, m.GuestBoot = true, boot
 		m.Path, m.Scenario, m.BackendWhy = opt.Out, s.Path, choice.Why
 		m.Phases = append([]record.PhaseTime{{Name: "booting the guest", Wall: g.Report.Total}}, m.Phases...)

@@ -1,18 +1,14 @@
 package testbed
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // starvedShare is the part of the time that a guest's processors may wait for this machine's before results
-// carry a warning. QEMU's own threads wait for each other too, on as many cores as the guest has.
+// carry a warning.
 const starvedShare = 0.4
 
-// starved says that the guest did not get the processors that it was ready to use. What it measured of rates
-// and latencies is then the machine's: loops can be in time while ports forward late.
-func starved(ran, waited time.Duration) string {
-	share := waited.Seconds() / max((ran+waited).Seconds(), 1e-9)
+// starved says that the guest did not get the processors that it was ready to use, where they waited for such a part of the time.
+// What it measured of rates and latencies is then the machine's: loops can be in time while ports forward late.
+func starved(share float64) string {
 	if share < starvedShare {
 		return ""
 	}

@@ -83,6 +83,8 @@ type Report struct {
 	TSCKHz int `json:"tsc_khz,omitempty"`
 	// Clock is how the guest's clock went against the machine's until it said hello.
 	Clock Clock `json:"clock"`
+	// Waits is what the guest's threads got of the machine's processors while the command ran in it; nil: not known.
+	Waits *Waits `json:"waits,omitempty"`
 	// Failed are the boots that did not reach hello, or reached it with a clock that is off, in order.
 	Failed []Attempt `json:"failed,omitempty"`
 }

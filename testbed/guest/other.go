@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/rocebed/rocebed/images"
 )
@@ -30,7 +29,7 @@ func (m *machine) fail(kind error, detail string) *Failure {
 }
 
 // Waits knows nothing here.
-func (g *Guest) Waits() (ran, waited time.Duration, ok bool) { return 0, 0, false }
+func (g *Guest) Waits() (w Waits, ok bool) { return w, false }
 
 // Boot boots a guest; here it can't.
 func Boot(context.Context, Config) (*Guest, error) {

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Waits is how long the guest's threads have run on this machine's processors, and how long they were ready
-// to but waited, because others ran there (/proc/PID/task/*/schedstat). It is not ok where the
-// kernel doesn't say, or another process holds the guest.
-func (g *Guest) Waits() (ran, waited time.Duration, ok bool) {
+// Waits is what the guest's threads got of this machine's processors until now (/proc/PID/task/*/schedstat). It is not
+// ok where the kernel doesn't say, or another process holds the guest.
+func (g *Guest) Waits() (w Waits, ok bool) {
 	if g.vm == nil {
-		return 0, 0, false
+		return w, false
 	}
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", g.vm.pid))
 	for _, t := range tasks {
@@ -24,7 +23,7 @@ func (g *Guest) Waits() (ran, waited time.Duration, ok bool) {
 		if _, err := fmt.Sscan(string(raw), (*int64)(&run), (*int64)(&wait)); err != nil {
 			continue
 		}
-		ran, waited, ok = ran+run, waited+wait, true
+		w.Ran, w.Waited, ok = w.Ran+run, w.Waited+wait, true
 	}
-	return ran, waited, ok
+	return w, ok
 }

@@ -30,6 +30,8 @@ type Fabric struct {
 	hosts     []*host
 	inject    *injector
 	base      baseline
+	disturbed disturbances
+	watch     *shaperWatch
 
 	mu       sync.Mutex
 	warnings []string
@@ -83,6 +85,9 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		}
 	}
 	f.inject = newInjector(f)
+	if f.watch, err = watchShapers(f); err != nil {
+		return err
+	}
 	return f.JudgeKeepUp()
 }
 
@@ -192,11 +197,15 @@ func (f *Fabric) DeviceName(ref topo.PortRef) string {
 // Injector applies faults.
 func (f *Fabric) Injector() fabric.Injector { return f.inject }
 
-// Warnings are what was rounded or could not be had exactly.
+// Warnings are what was rounded or could not be had exactly, and ports that were a little slow.
 func (f *Fabric) Warnings() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.warnings)
+	all := slices.Clone(f.warnings)
+	if slow := f.slowWarning(); slow != "" {
+		all = append(all, slow)
+	}
+	return all
 }
 
 func (f *Fabric) warn(text string) {
@@ -211,6 +220,10 @@ func (f *Fabric) warn(text string) {
 // Close takes the fabric down, and the testbed with it. It may be called again after an error.
 func (f *Fabric) Close(ctx context.Context) error {
 	var errs []error
+	if f.watch != nil {
+		errs = append(errs, f.watch.close())
+		f.watch = nil
+	}
 	if f.inject != nil {
 		errs = append(errs, f.inject.close())
 	}

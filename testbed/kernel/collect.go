@@ -42,6 +42,8 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 		late := h.loop.Stats().Late.Max
 		c.add("loop_lateness_max", float64(f.cfg.Dilation.Fabric(late)), h.name)
 	}
+	c.shapers()
+	c.processors()
 	drops, err := softnetDrops()
 	c.failed(err)
 	for cpu, n := range drops {

@@ -42,6 +42,7 @@ func (in *injector) claim(link int, name string) error {
 		return fmt.Errorf("fault %s has the link down already", by)
 	}
 	in.cuts[link] = name
+	in.f.disturbed.note()
 	return nil
 }
 
@@ -56,6 +57,7 @@ func (in *injector) release(link int) {
 	in.cutsMu.Lock()
 	defer in.cutsMu.Unlock()
 	delete(in.cuts, link)
+	in.f.disturbed.note()
 }
 
 func newInjector(f *Fabric) *injector {

@@ -72,6 +72,8 @@ func (e *slow) apply() error {
 		return err
 	}
 	e.full = p.declaration(e.from.Port).Rate
+	e.f.disturbed.note()
+	defer e.f.disturbed.note()
 	err = p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.rate; return d })
 	e.applied = err == nil
 	return err
@@ -127,6 +129,8 @@ func (e *slow) heal() error {
 	if err != nil {
 		return err
 	}
+	e.f.disturbed.note()
+	defer e.f.disturbed.note()
 	if err := p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.full; return d }); err != nil {
 		return err
 	}

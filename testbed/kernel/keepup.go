@@ -27,6 +27,7 @@ const (
 type baseline struct {
 	softnet map[int]uint64
 	loops   map[string]loop.Stats
+	cpus    cpuTimes
 }
 
 // JudgeKeepUp makes KeepUp judge from now on.
@@ -38,6 +39,12 @@ func (f *Fabric) JudgeKeepUp() (err error) {
 	if base.softnet, err = softnetDrops(); err != nil {
 		return err
 	}
+	if base.cpus, err = readCPUTimes(); err != nil {
+		return err
+	}
+	if f.watch != nil {
+		f.watch.forget()
+	}
 	f.mu.Lock()
 	f.base = base
 	f.mu.Unlock()
@@ -46,7 +53,8 @@ func (f *Fabric) JudgeKeepUp() (err error) {
 
 // KeepUp says whether the machine has kept up since JudgeKeepUp. It has not when a
 // host's loop ran late, a CPU dropped packets because its backlog was full, a host's own port
-// dropped a packet that it was to send (rxe then sees a broken QP), or a cable dropped one.
+// dropped a packet that it was to send (rxe then sees a broken QP), a cable dropped one, or a port's shaper
+// gave too little of its rate while packets waited for it.
 func (f *Fabric) KeepUp() error {
 	f.mu.Lock()
 	base := f.base
@@ -62,9 +70,9 @@ func (f *Fabric) KeepUp() error {
 			errs = append(errs, fmt.Errorf("%s: a timer of the loop was %v late (wall time), %v is allowed", h.name, worst, lateEverAllowed))
 		}
 	}
-	errs = append(errs, machineDrops(base.softnet), f.localDrops())
+	errs = append(errs, machineDrops(base.softnet), f.localDrops(), f.slowPorts())
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("the machine did not keep up (a larger dilation asks less of it): %w", err)
+		return fmt.Errorf("the machine did not keep up (--dilation %d asks less of it, and so does a machine that does nothing else): %w", 2*uint64(f.cfg.Dilation.Factor()), err)
 	}
 	return nil
 }

@@ -92,6 +92,12 @@ func ownMeasures() []Desc {
 	return []Desc{
 		{"softnet_dropped", []string{"cpu"}, "packets", Counter, "packets that the kernel dropped because a CPU's backlog was full: the machine's fault, not the fabric's", SourceMachine},
 		{"loop_lateness_max", []string{"node"}, "ns", Gauge, "the longest that a due event of the host's loop waited, in fabric time", SourceLoop},
+		{"shaper_busy_time", []string{"node", "port"}, "ns", Gauge, "time for which the port's shaper was watched while packets certainly waited for it and no fault was at its rate or link", SourceMachine},
+		{"shaper_share", []string{"node", "port"}, "1", Gauge, "part of its rate that the shaper gave in that time; 1 where it never was watched", SourceMachine},
+		{"shaper_readings", nil, "events", Gauge, "times that a node's shapers were read", SourceMachine},
+		{"shaper_reading_time", nil, "ns", Gauge, "time that this took", SourceMachine},
+		{"cpu_idle_share", nil, "1", Gauge, "part of the time since the workloads began in which the processors had nothing to do, in a guest the guest's", SourceMachine},
+		{"cpu_steal_share", nil, "1", Gauge, "part of that time that a hypervisor gave to others; emulation (TCG) does not say", SourceMachine},
 		{"fault_hits", []string{"fault"}, "packets", Counter, "packets (or events) that a fault has touched", SourceFault},
 		{"workload_bytes", []string{"workload"}, "bytes", Counter, "payload bytes of completed work requests", SourceWorkload},
 		{"workload_messages", []string{"workload"}, "messages", Counter, "completed work requests", SourceWorkload},

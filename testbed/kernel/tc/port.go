@@ -52,10 +52,12 @@ const (
 // the packet's priority field.
 func PriorityClass(p int) uint32 { return priorityBase + uint32(p) }
 
-// Ethernet's cost of a frame beyond what the kernel counts as its length.
+// FrameOverhead is Ethernet's cost of a frame beyond what the kernel counts as its length, in bytes: preamble and
+// start, check sequence, gap.
+const FrameOverhead = 8 + 4 + 12
+
 const (
-	frameOverhead = 8 + 4 + 12 // preamble and start, check sequence, gap
-	frameMinimum  = 64 + 8 + 12
+	frameMinimum = 64 + 8 + 12
 )
 
 // burstTime is how late the kernel may serve the shaper without losing throughput: the token
@@ -86,13 +88,13 @@ func (p Port) Check() error {
 // Tree is the qdiscs and classes that the declaration asks for, parents first.
 func (p Port) Tree() []Object {
 	rate := uint64(p.Rate) / 8
-	frame := uint64(p.MTU) + 14 + frameOverhead
+	frame := uint64(p.MTU) + 14 + FrameOverhead
 	burst := max(2*frame, rate*uint64(burstTime)/uint64(time.Second))
 	last := len(p.Priorities) - 1
 	class := func(id, parent uint32, guaranteed uint64, prio int) Object {
 		return Object{ID: id, Parent: parent, Class: true, Spec: HTBClass{
 			Rate: guaranteed, Ceil: rate, Burst: burst, Quantum: uint32(frame), Priority: uint32(prio),
-			Overhead: frameOverhead, Minimum: frameMinimum,
+			Overhead: FrameOverhead, Minimum: frameMinimum,
 		}}
 	}
 	objects := []Object{
