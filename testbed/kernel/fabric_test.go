@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -146,7 +147,8 @@ func TestMessagesArriveAndNothingIsCountedAsWrong(t *testing.T) {
 			}
 		}
 	}
-	if err := f.KeepUp(); err != nil {
+	// Not KeepUp: how late loops and ports are is up to who else is on this machine.
+	if err := errors.Join(machineDrops(f.base.softnet), f.localDrops()); err != nil {
 		t.Error(err)
 	}
 	if w := f.Warnings(); len(w) > 0 {
