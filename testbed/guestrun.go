@@ -96,6 +96,9 @@ func (e *GuestError) Error() string {
 func guestArgv(s *Scenario, opt RunOptions) []string {
 	argv := []string{guest.BinaryPath, "run", "--backend", string(Kernel), "--in-guest", "--json", "--out", guestRecord,
 		"--seed", strconv.FormatUint(s.Seed, 10), "--dilation", s.Dilation.String()}
+	if opt.AllowSlow {
+		argv = append(argv, "--allow-slow")
+	}
 	for _, c := range opt.Captures {
 		argv = append(argv, "--capture", c.Node+":"+c.Port)
 	}

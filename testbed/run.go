@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/testbed/report"
@@ -24,8 +25,11 @@ type RunOptions struct {
 	Backend  Backend   // overrides the scenario's, unless empty
 	Dilation *Dilation // overrides the scenario's
 	Seed     *uint64   // overrides the scenario's
-	Guest    bool      // run in the guest whatever this machine can
-	InGuest  bool      // this machine is the guest
+	// AllowSlow only warns of ports that the machine let carry less than their rate: for runs that are about bytes and counters,
+	// which hold, and not about rates and times, which don't.
+	AllowSlow bool
+	Guest     bool // run in the guest whatever this machine can
+	InGuest   bool // this machine is the guest
 
 	// Out is the folder that the record goes to; it must be empty or not exist. Empty: DefaultOut.
 	Out string
@@ -187,13 +191,21 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	t := newTraffic(r, fab)
 	t.run(ctx)
 	for _, w := range gather(fab.Warnings()) {
-		r.warnings = append(r.warnings, w)
-		r.event(record.Event{At: r.now(), Source: "run", What: "warning", Text: w, Level: "warning"})
+		r.warning(w)
 	}
-	if err := fab.KeepUp(); err != nil {
+	r.judgeKeepUp(fab.KeepUp())
+	return t
+}
+
+// judgeKeepUp takes what the fabric says of the machine.
+func (r *run) judgeKeepUp(err error) {
+	switch {
+	case err == nil:
+	case r.opt.AllowSlow && errors.Is(err, fabric.ErrSlow):
+		r.warning("rates and times can't be trusted, bytes and counters can: " + err.Error())
+	default:
 		r.problem("the figures can't be trusted: %v", err)
 	}
-	return t
 }
 
 // conclude judges, seals the record and writes the reports.
@@ -263,6 +275,12 @@ func (r *run) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.problems = append(r.problems, text)
 	r.event(record.Event{At: r.now(), Source: "run", What: "problem", Text: text, Level: "error"})
+}
+
+// warning notes what whoever reads the results should know.
+func (r *run) warning(text string) {
+	r.warnings = append(r.warnings, text)
+	r.event(record.Event{At: r.now(), Source: "run", What: "warning", Text: text, Level: "warning"})
 }
 
 func (r *run) now() time.Duration {

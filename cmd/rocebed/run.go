@@ -52,6 +52,7 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 	f.StringVar(&o.Testbed, "name", "", "name of the testbed that everything made belongs to (default the scenario's and the process id)")
 	f.StringArrayVar(&o.captures, "capture", nil, "record the packets of port `NODE:PORT`; may be repeated")
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object on standard output")
+	f.BoolVar(&o.AllowSlow, "allow-slow", false, "only warn where the machine was too busy for the links' rates: bytes and counters hold, rates and times don't")
 	f.BoolVar(&o.InGuest, "in-guest", false, "this is the guest")
 	_ = f.MarkHidden("in-guest")
 	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel)})

@@ -19,7 +19,7 @@ var _ = Describe("rocebed run", func() {
 
 	It("exits 0 when all that was expected came, and prints one JSON object that says what came", func(ctx SpecContext) {
 		m.File(file, scenario)
-		d := m.MustRun(ctx, "run", "--json", "--seed", "77", "--out", "rec", file)
+		d := m.MustRun(ctx, "run", "--allow-slow", "--json", "--seed", "77", "--out", "rec", file)
 		var got struct {
 			Verdict, Backend, Record, Hash string
 			Guest                          *bool

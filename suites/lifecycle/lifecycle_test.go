@@ -109,7 +109,7 @@ var _ = Describe("a testbed", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("leaves nothing after a run", func(ctx SpecContext) {
-		m.MustRun(ctx, "run", file)
+		m.MustRun(ctx, "run", "--allow-slow", file)
 		expectNothingLeft(m)
 	}, SpecTimeout(2*time.Minute))
 
@@ -146,7 +146,7 @@ var _ = Describe("a testbed", func() {
 	}, SpecTimeout(8*time.Minute))
 
 	It("of a run that was killed at any stage is removed by clean", func(ctx SpecContext) {
-		all := stages(strings.Split(m.MustRun(ctx, "run", file).Stderr, "\n"))
+		all := stages(strings.Split(m.MustRun(ctx, "run", "--allow-slow", file).Stderr, "\n"))
 		Expect(all).NotTo(BeEmpty())
 		for n := 1; n <= len(all); n++ {
 			By(fmt.Sprintf("killing run after %q", all[n-1]))

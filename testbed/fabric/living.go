@@ -2,12 +2,17 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 )
+
+// ErrSlow is what KeepUp says where ports carried less than their rate, and nothing else is wrong: rates and times are the
+// machine's, bytes and counters the fabric's.
+var ErrSlow = errors.New("ports carried less than their rate")
 
 // Fabric is a topology brought to life, whatever made it. Its methods may be called from any
 // goroutine.
@@ -31,7 +36,7 @@ type Fabric interface {
 
 	// JudgeKeepUp makes KeepUp judge from now on: what was late while queue pairs were being made
 	// did no harm. KeepUp says whether the machine has kept up since then, or since the fabric was
-	// built: nil, or what was late, by how much, and what was allowed.
+	// built: nil, or what was late, by how much, and what was allowed. It is ErrSlow where ports were slow and no more.
 	JudgeKeepUp() error
 	KeepUp() error
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -70,12 +71,25 @@ func (f *Fabric) KeepUp() error {
 			errs = append(errs, fmt.Errorf("%s: a timer of the loop was %v late (wall time), %v is allowed", h.name, worst, lateEverAllowed))
 		}
 	}
-	errs = append(errs, machineDrops(base.softnet), f.localDrops(), f.slowPorts())
-	if err := errors.Join(errs...); err != nil {
+	if f.watch != nil {
+		_, _, err := f.watch.effort()
+		errs = append(errs, err)
+	}
+	errs = append(errs, machineDrops(base.softnet), f.localDrops())
+	slow := f.slowPorts()
+	if slow != nil && errors.Join(errs...) == nil {
+		slow = onlySlow{slow}
+	}
+	if err := errors.Join(append(errs, slow)...); err != nil {
 		return fmt.Errorf("the machine did not keep up (--dilation %d asks less of it, and so does a machine that does nothing else): %w", 2*uint64(f.cfg.Dilation.Factor()), err)
 	}
 	return nil
 }
+
+// onlySlow is fabric.ErrSlow with its own text.
+type onlySlow struct{ error }
+
+func (onlySlow) Is(target error) bool { return target == fabric.ErrSlow }
 
 func machineDrops(before map[int]uint64) error {
 	now, err := softnetDrops()

@@ -25,6 +25,7 @@ type shaperTally struct {
 
 	sent time.Duration // what all that was sent while watched takes on the line
 	lost time.Duration // what certainly could have been sent besides, and was not; below zero for a moment after catching up
+	most time.Duration // what was lost in one interval at most
 }
 
 // watchMargin is by how much a queue must outlast the time to the next reading to be watched until then.
@@ -54,7 +55,8 @@ func (t *shaperTally) take(r portReading, undisturbed bool) {
 		t.sent += wire
 	case r.backlog+bytes >= last.backlog:
 		t.sent += wire
-		t.lost += r.at.Sub(last.at) - wire
+		lost := r.at.Sub(last.at) - wire
+		t.lost, t.most = t.lost+lost, max(t.most, lost)
 	}
 }
 
@@ -68,15 +70,20 @@ func (t *shaperTally) until(next time.Duration) {
 func (t *shaperTally) lasts() time.Duration { return t.wire(t.last.backlog, 0) }
 
 // forget begins anew.
-func (t *shaperTally) forget() { t.watch, t.sent, t.lost = false, 0, 0 }
+func (t *shaperTally) forget() { t.watch, t.sent, t.lost, t.most = false, 0, 0, 0 }
 
 // busy is how long the shaper was watched with packets waiting.
 func (t *shaperTally) busy() time.Duration { return t.sent + max(t.lost, 0) }
 
 // share is the part of its rate that the shaper gave while packets waited, 0 to 1.
-func (t *shaperTally) share() float64 {
-	if t.lost <= 0 {
+func (t *shaperTally) share() float64 { return shareOf(t.sent, t.lost) }
+
+// usual is the share without the worst interval: one long stall of the machine is bad luck, many are a load.
+func (t *shaperTally) usual() float64 { return shareOf(t.sent, t.lost-t.most) }
+
+func shareOf(sent, lost time.Duration) float64 {
+	if lost <= 0 {
 		return 1
 	}
-	return t.sent.Seconds() / (t.sent + t.lost).Seconds()
+	return sent.Seconds() / (sent + lost).Seconds()
 }

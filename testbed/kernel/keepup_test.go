@@ -96,8 +96,10 @@ func TestPortsAreJudgedOneByOneAndTogether(t *testing.T) {
 		{"quiet", []portShare{port("a", 1000*ms, 20*ms), port("b", 1000*ms, -3*ms)}, "[]", "[]"},
 		{"a little late", []portShare{port("a", 850*ms, 150*ms), port("b", 2000*ms, 0)}, "[]", "[a]"},
 		{"two late, the worst first", []portShare{port("a", 700*ms, 300*ms), port("b", 9000*ms, 0), port("c", 400*ms, 600*ms)}, "[c a]", "[]"},
+		{"one long stall", []portShare{{name: "a", tally: shaperTally{sent: 700 * ms, lost: 300 * ms, most: 250 * ms}}}, "[]", "[a all ports together]"},
+		{"little but stalls", []portShare{port("a", 28*ms, 209*ms)}, "[]", "[a]"},
 		{"watched too briefly", []portShare{port("a", 20*ms, 100*ms)}, "[]", "[]"},
-		{"each too briefly, and all late", []portShare{port("a", 90*ms, 100*ms), port("b", 90*ms, 100*ms), port("c", 90*ms, 100*ms)}, "[all ports together]", "[]"},
+		{"each too briefly, and all late", []portShare{port("a", 90*ms, 80*ms), port("b", 90*ms, 80*ms), port("c", 90*ms, 80*ms), port("d", 150*ms, 40*ms)}, "[all ports together]", "[]"},
 		{"too few of its long frames", []portShare{{name: "a", least: time.Minute, tally: shaperTally{sent: ms, lost: 300 * ms}}}, "[]", "[]"},
 	} {
 		late, slow := judge(c.all)
@@ -130,6 +132,26 @@ func TestReadingTakesASmallPartOfTheTime(t *testing.T) {
 		if c.lasts > 0 && watchMargin*shortest.Seconds() > c.lasts.Seconds() {
 			t.Errorf("%+v: never read again before the queue is gone, but after %v", c, shortest)
 		}
+	}
+}
+
+func TestWhatWaitedForAProcessorIsNoCostOfReading(t *testing.T) {
+	var cost time.Duration
+	for i := range 200 {
+		took := 500 * time.Microsecond
+		if i%4 != 0 {
+			took = 20 * time.Millisecond
+		}
+		cost = costOf(cost, took)
+	}
+	if cost > time.Millisecond {
+		t.Errorf("a reading of 0.5 ms that is often delayed costs %v", cost)
+	}
+	for range 200 {
+		cost = costOf(cost, 5*time.Millisecond)
+	}
+	if cost < 4*time.Millisecond {
+		t.Errorf("readings that always take 5 ms cost %v", cost)
 	}
 }
 

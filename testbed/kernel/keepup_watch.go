@@ -44,7 +44,7 @@ type watchedNode struct {
 	conn    *tc.Conn
 	ports   []watchedPort
 	next    time.Time     // when to read
-	cost    time.Duration // of a reading, as of late
+	cost    time.Duration // of a reading that nobody delayed
 	lasts   time.Duration // the longest queue
 	moving  bool
 	rested  bool   // the last pause made up for what reading costs
@@ -117,7 +117,7 @@ func (w *shaperWatch) turn() time.Time {
 		begin := time.Now()
 		w.read(n)
 		end := time.Now()
-		n.cost = (3*n.cost + end.Sub(begin)) / 4
+		n.cost = costOf(n.cost, end.Sub(begin))
 		w.spent += end.Sub(begin)
 		w.readings++
 		pause := n.pause(w.waiting())
@@ -127,6 +127,15 @@ func (w *shaperWatch) turn() time.Time {
 		}
 	}
 	return w.first().next
+}
+
+// costOf is what a reading costs, by the estimate so far and how long another took. Most of what takes long waits for a
+// processor and costs nothing: a busy machine must not be watched less, so short ones are believed at once.
+func costOf(before, took time.Duration) time.Duration {
+	if before == 0 || took < before {
+		return took
+	}
+	return before + (min(took, 2*before)-before)/32
 }
 
 func (w *shaperWatch) first() *watchedNode {
