@@ -108,7 +108,7 @@ func (f *Fabric) slowWarning() string {
 	if n := len(slow) - 1; n > 0 {
 		more = fmt.Sprintf(", and %d more like it", n)
 	}
-	return fmt.Sprintf("the machine was a little late: %s%s. Rates are too low by as much", slow[0].carried(f.cfg.Dilation), more)
+	return fmt.Sprintf("the machine was late at times: %s%s. Rates may be too low by as much", slow[0].carried(f.cfg.Dilation), more)
 }
 
 // eachPort goes through the ports in order.
