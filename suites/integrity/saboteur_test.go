@@ -23,6 +23,7 @@ type saboteur struct {
 		imm      uint32
 		addr     uint64 // where its data ends up
 		length   int
+		told     bool // the receiver gets a completion of it
 	}
 	chosen, done bool
 	slots        map[slot]verbs.SGE // of the responder of a send workload
@@ -64,6 +65,7 @@ func (s *saboteur) post(from, to qpRef, wr *verbs.SendWR) {
 	s.chosen = true
 	s.prey.from, s.prey.to = from, to
 	s.prey.id, s.prey.imm, s.prey.length = wr.ID, wr.Imm, int(wr.SGL[0].Length)
+	s.prey.told = wr.Op == verbs.OpRDMAWriteWithImm
 	switch wr.Op {
 	case verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicCmpAndSwp:
 		s.prey.addr = wr.SGL[0].Addr
@@ -76,8 +78,8 @@ func (s *saboteur) post(from, to qpRef, wr *verbs.SendWR) {
 	}
 }
 
-// polled sees a completion before the engine does. The requester's says that a WRITE is placed
-// or a READ is here; the receiver's, that a message with immediate or a SEND is.
+// polled sees a completion before the engine does. The requester's says that a WRITE of RC
+// is placed or a READ is here; the receiver's, that a message with immediate or a SEND is.
 func (s *saboteur) polled(gid verbs.GID, wc *verbs.WC) {
 	if wc.Status != verbs.Success {
 		return
@@ -100,7 +102,9 @@ func (s *saboteur) polled(gid verbs.GID, wc *verbs.WC) {
 		}
 		s.prey.addr, s.prey.length = g.Addr, int(wc.ByteLen)
 	case verbs.WCRDMAWrite, verbs.WCRDMARead, verbs.WCFetchAdd, verbs.WCCompSwap:
-		if qp != s.prey.from || wc.ID != s.prey.id {
+		// On UC the requester's completion says only that the data was sent: what is spoilt before
+		// it arrives is made good by its arrival.
+		if qp != s.prey.from || wc.ID != s.prey.id || s.prey.told {
 			return
 		}
 	default:
