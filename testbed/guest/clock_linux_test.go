@@ -146,7 +146,8 @@ func TestTheGuestGoesByTheMachinesMeasurement(t *testing.T) {
 	if c := g.Report.Clock; math.Abs(c.Ratio-1) > c.Uncertainty || c.Over <= 0 {
 		t.Errorf("the clock at hello: %+v", c)
 	}
-	want := fmt.Sprintf("tsc: Detected %d.%03d MHz processor", g.Report.TSCKHz/1000, g.Report.TSCKHz%1000)
+	// The kernel names the TSC apart from the processor where its own calibration came to another figure.
+	want := fmt.Sprintf("tsc: Detected %d.%03d MHz ", g.Report.TSCKHz/1000, g.Report.TSCKHz%1000)
 	if _, out, _ := sh(t, g, "dmesg | grep tsc:; cat /sys/devices/system/clocksource/clocksource0/current_clocksource; sed -n s/^bogomips.*:.//p /proc/cpuinfo | sort -u | wc -l"); !strings.Contains(out, want) || !strings.Contains(out, "tsc") || !strings.HasSuffix(out, "\n1\n") {
 		t.Errorf("want %q, clocksource tsc and equal delay loops on all processors; the guest says:\n%s", want, out)
 	}
