@@ -11,9 +11,8 @@ import (
 
 // line plays a port of 8 Mb/s, 1000 bytes of queue to a millisecond: frames of 976 bytes cost 1000 on the line.
 type line struct {
-	tally   shaperTally
-	now     portReading
-	arrived uint64
+	tally shaperTally
+	now   portReading
 }
 
 const (
