@@ -14,7 +14,7 @@ type room struct {
 
 // What the rooms of the emulated silicon, the descriptions and the harness stand on.
 var (
-	silicon = []string{"datapath/loop", "datapath/roce", "datapath/dcqcn", "datapath/rnic", "datapath/asic"}
+	silicon = []string{"datapath/loop", "datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/rnic", "datapath/asic"}
 	plain   = []string{"topo", "topo/strict", "faults", "workloads", "workloads/verbs", "datapath/loop", "datapath/roce", "datapath/dcqcn"}
 	below   = append([]string{"testbed/fabric", "testbed/metrics"}, plain...)
 )
@@ -26,8 +26,9 @@ var rooms = []room{
 	{"datapath/loop", nil},
 	{"datapath/roce", nil},
 	{"datapath/dcqcn", with("datapath/loop")},
-	{"datapath/rnic", with("workloads/verbs", "datapath/roce", "datapath/dcqcn", "datapath/loop")},
-	{"datapath/asic", with("datapath/roce", "datapath/dcqcn", "datapath/loop")},
+	{"datapath/link", with("datapath/loop", "datapath/roce")},
+	{"datapath/rnic", with("workloads/verbs", "datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/loop")},
+	{"datapath/asic", with("datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/loop")},
 	{"faults", with("topo", "topo/strict", "datapath/roce")},
 	{"workloads", with("workloads/verbs", "topo", "topo/strict", "datapath/loop")},
 	{"workloads/verbs", with("datapath/loop")},
@@ -38,8 +39,9 @@ var rooms = []room{
 	{"testbed/fabric", with("testbed/metrics", "topo", "topo/strict", "faults", "workloads/verbs", "datapath/loop")},
 	{"testbed/linux", below},
 	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
-	{"testbed/soft", with("testbed/linux", silicon, below)},
-	{"testbed/sim", with(silicon, below)},
+	{"testbed/silicon", with(silicon, below)},
+	{"testbed/soft", with("testbed/linux", "testbed/silicon", silicon, below)},
+	{"testbed/sim", with("testbed/silicon", silicon, below)},
 	{"testbed/guest", with("images", below)},
 	{"testbed/keeper", with("testbed/linux", "testbed/guest", below)},
 	{"testbed/record", with("testbed/metrics", plain)},
