@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -19,17 +18,17 @@ const (
 	collectTimeout = 20 * time.Second
 )
 
-// sampler takes readings of a fabric. Its goroutine owns the record's readings while it runs.
+// sampler takes readings of a fabric. In real time its goroutine owns the record's readings while it runs.
 type sampler struct {
 	r      *run
 	fab    fabric.Fabric
-	ctl    *loop.Real
+	time   timekeeper
 	asked  chan func(metrics.Reading) // readings wanted at once
 	failed map[string]bool            // errors that were noted already
 }
 
-func newSampler(r *run, fab fabric.Fabric, ctl *loop.Real) *sampler {
-	return &sampler{r: r, fab: fab, ctl: ctl, asked: make(chan func(metrics.Reading), 256), failed: map[string]bool{}}
+func newSampler(r *run, fab fabric.Fabric, time timekeeper) *sampler {
+	return &sampler{r: r, fab: fab, time: time, asked: make(chan func(metrics.Reading), 256), failed: map[string]bool{}}
 }
 
 // ask wants a reading soon; then is called with it on the control loop. It never blocks.
@@ -93,12 +92,12 @@ func (s *sampler) start(ctx context.Context, t *traffic) (ended chan struct{}) {
 			}
 			begin := time.Now()
 			var at time.Duration
-			if s.ctl.Do(ctx, func() { at = s.ctl.Now().Sub(t.zero) }) != nil {
+			if s.time.do(ctx, func() { at = s.time.loop().Now().Sub(t.zero) }) != nil {
 				return
 			}
 			m := s.once(ctx, metrics.During, at)
 			for _, f := range then {
-				s.ctl.Post(func() { f(m) })
+				s.time.loop().Post(func() { f(m) })
 			}
 			s.status(m, t)
 			timer.Reset(max(samplePeriod, sampleShare*time.Since(begin)))
@@ -109,6 +108,15 @@ func (s *sampler) start(ctx context.Context, t *traffic) (ended chan struct{}) {
 
 // status shows how far the traffic has come.
 func (s *sampler) status(m metrics.Reading, t *traffic) {
+	var text string
+	// Not the reading's time: a busy machine takes long to read, and events have been told since.
+	if s.time.do(context.Background(), func() { text = progressOf(t, m, t.elapsed()) }) == nil {
+		s.r.opt.Progress.Status(text)
+	}
+}
+
+// progressOf is how far the traffic has come, by a reading. It is called on the control loop.
+func progressOf(t *traffic, m metrics.Reading, at time.Duration) string {
 	var packets, retried float64
 	for _, x := range m.Samples {
 		switch x.Name {
@@ -118,11 +126,6 @@ func (s *sampler) status(m metrics.Reading, t *traffic) {
 			retried += x.Value
 		}
 	}
-	var done int
-	var at time.Duration // not the reading's: a busy machine takes long to read, and events have been told since
-	if s.ctl.Do(context.Background(), func() { done, at = len(t.finished), t.elapsed() }) != nil {
-		return
-	}
-	s.r.opt.Progress.Status(fmt.Sprintf("%v of fabric time: %d of %d workloads done, %.0f packets sent, %.0f retries",
-		at.Round(10*time.Microsecond), done, len(t.r.s.Workloads), packets, retried))
+	return fmt.Sprintf("%v of fabric time: %d of %d workloads done, %.0f packets sent, %.0f retries",
+		at.Round(10*time.Microsecond), len(t.finished), len(t.r.s.Workloads), packets, retried)
 }

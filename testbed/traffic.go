@@ -2,7 +2,9 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -24,7 +26,7 @@ const (
 type traffic struct {
 	r    *run
 	fab  fabric.Fabric
-	ctl  *loop.Real
+	time timekeeper
 	up   chan struct{} // closed at the workloads' time zero
 	over chan struct{} // closed when workloads and faults have ended
 	s    *sampler
@@ -79,7 +81,7 @@ func (t *traffic) settleSpans() {
 
 func newTraffic(r *run, fab fabric.Fabric) *traffic {
 	t := &traffic{
-		r: r, fab: fab, ctl: loop.NewReal(fab.Dilation(), fab.Epoch()), up: make(chan struct{}), over: make(chan struct{}),
+		r: r, fab: fab, time: timekeeperOf(fab, r.opt.Progress), up: make(chan struct{}), over: make(chan struct{}),
 		faults: newFaultRun(r.s.Faults), finished: map[string]bool{}, spans: map[string]*span{},
 	}
 	r.clock = t.elapsed
@@ -89,8 +91,8 @@ func newTraffic(r *run, fab fabric.Fabric) *traffic {
 // run drives the traffic to its end, or winds it down when ctx ends, and takes the readings
 // before, during and after. When it returns, no fault is in force.
 func (t *traffic) run(ctx context.Context) {
-	defer t.ctl.Close()
-	t.s = newSampler(t.r, t.fab, t.ctl)
+	defer t.time.close()
+	t.s = newSampler(t.r, t.fab, t.time)
 	t.r.step("reading every counter")
 	t.first = t.s.once(ctx, metrics.Before, 0)
 
@@ -102,11 +104,9 @@ func (t *traffic) run(ctx context.Context) {
 	} else {
 		t.r.step("running %s", traffics(t.r.s))
 		t.start(engine)
-		sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
-		ended := t.s.start(sampling, t)
+		stop := t.time.sample(t.s, t)
 		t.wait(ctx)
 		stop()
-		<-ended
 	}
 	stopCaptures()
 	t.r.step("reading every counter again")
@@ -133,17 +133,18 @@ func (t *traffic) prepareFaults() {
 // start arms the faults and starts the workloads.
 func (t *traffic) start(engine *workloads.Engine) {
 	t.engine = engine
-	t.ctl.Post(func() {
+	ctl := t.time.loop()
+	ctl.Post(func() {
 		f := t.faults
-		f.loop, f.dilation, f.injector = t.ctl, t.fab.Dilation(), t.fab.Injector()
+		f.loop, f.dilation, f.injector = ctl, t.fab.Dilation(), t.fab.Injector()
 		f.event, f.changed = t.tell, t.look
 		if len(t.r.s.Workloads) == 0 {
 			t.enginesDone = true
-			t.begin(t.ctl.Now())
+			t.begin(ctl.Now())
 			return
 		}
 		engine.Start(func(report *workloads.Report) {
-			t.ctl.Post(func() {
+			ctl.Post(func() {
 				t.results, t.engineErr, t.enginesDone = report.Results, report.Err, true
 				t.look()
 			})
@@ -176,7 +177,7 @@ func (t *traffic) look() {
 		return
 	}
 	if !t.ready { // no workload ever got going
-		t.begin(t.ctl.Now())
+		t.begin(t.time.loop().Now())
 		return
 	}
 	if len(t.r.s.Workloads) > 0 || t.faults.over() {
@@ -188,31 +189,61 @@ func (t *traffic) look() {
 	}
 }
 
-// wait returns when the run has ended, or has been wound down after ctx ended.
+// wait returns when the run has ended, or has been wound down after ctx ended or nothing was left
+// to wait for.
 func (t *traffic) wait(ctx context.Context) {
-	select {
-	case <-t.over:
+	err := t.time.await(ctx, t)
+	switch {
+	case err == nil:
 		return
-	case <-ctx.Done():
+	case errors.Is(err, errStill):
+		t.r.problem("at %v of fabric time nothing was left to happen, and still unfinished: %s", t.elapsed(), strings.Join(t.unfinished(), ", "))
+	default:
+		t.r.step("interrupted: stopping workloads and healing")
+		t.r.problem("interrupted: %v", err)
 	}
-	t.r.step("interrupted: stopping workloads and healing")
-	t.r.problem("interrupted: %v", context.Cause(ctx))
-	t.ctl.Post(t.faults.end)
+	t.time.loop().Post(t.faults.end)
 	if len(t.r.s.Workloads) > 0 {
 		gentle, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGently)
 		defer cancel()
 		t.engine.Stop(gentle)
+		if errors.Is(t.time.await(gentle, t), errStill) {
+			cancel()
+		}
 	}
-	select {
-	case <-t.over:
-	case <-time.After(stopDeadline):
-		t.r.problem("workloads or faults did not stop within %v", stopDeadline)
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
+	defer cancel()
+	for {
+		switch err := t.time.await(deadline, t); {
+		case err == nil:
+			return
+		case errors.Is(err, errStill) && deadline.Err() == nil: // the order to abort is on its way from another goroutine
+			time.Sleep(time.Millisecond)
+		default:
+			t.r.problem("workloads or faults did not stop within %v", stopDeadline)
+			return
+		}
 	}
+}
+
+// unfinished are the workloads and faults that the run still waits for.
+func (t *traffic) unfinished() (out []string) {
+	for _, name := range workloadNames(t.r.s.Workloads) {
+		if !t.finished[name] {
+			out = append(out, "workload "+name)
+		}
+	}
+	for _, f := range t.faults.all {
+		if f.busy {
+			out = append(out, "fault "+f.spec.Name)
+		}
+	}
+	return out
 }
 
 // observe takes the engine's events, on a host's loop.
 func (t *traffic) observe(e workloads.Event) {
-	t.ctl.Post(func() {
+	t.time.loop().Post(func() {
 		switch {
 		case e.Kind == workloads.EventReady:
 			t.begin(e.At)
@@ -282,11 +313,11 @@ func (t *traffic) tell(e record.Event) {
 	t.r.opt.Progress.Note(line)
 }
 
-// elapsed is fabric time since the workloads started, 0 before that. Any goroutine may ask.
+// elapsed is fabric time since the workloads started, 0 before that. In real time any goroutine may ask.
 func (t *traffic) elapsed() time.Duration {
 	select {
 	case <-t.up:
-		return t.fab.Dilation().Fabric(time.Since(t.fab.Epoch())) - time.Duration(t.zero)
+		return t.time.now().Sub(t.zero)
 	default:
 		return 0
 	}
@@ -294,7 +325,7 @@ func (t *traffic) elapsed() time.Duration {
 
 // collectResults takes over what the loop made.
 func (t *traffic) collectResults() {
-	err := t.ctl.Do(context.Background(), func() {
+	err := t.time.do(context.Background(), func() {
 		t.faultResults = t.faults.results()
 		for _, sp := range t.spans {
 			if !sp.ended {
@@ -314,6 +345,9 @@ func engineConfig(fab fabric.Fabric, s *Scenario, observe workloads.Observer) wo
 		Topology: s.Topology, Seed: s.Seed, Observer: observe,
 		ControlTimeout: fab.Dilation().Fabric(controlTimeout),
 	}
+	if v, ok := fab.(fabric.Virtual); ok {
+		cfg.LookAhead, cfg.ControlTimeout = v.LookAhead(), virtualControlTimeout
+	}
 	for _, h := range fab.Hosts() {
 		for _, n := range h.NICs() {
 			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: n.Device, GIDIndex: n.GIDIndex, GID: n.GID})
@@ -323,5 +357,11 @@ func engineConfig(fab fabric.Fabric, s *Scenario, observe workloads.Observer) wo
 }
 
 // controlTimeout is how long one verbs call may take, in wall time: a TCG guest with a hundred
-// queue pairs to make is slow, not stuck.
-const controlTimeout = 60 * time.Second
+// queue pairs to make is slow, not stuck. In virtual time nothing is slow.
+const (
+	controlTimeout        = 60 * time.Second
+	virtualControlTimeout = time.Second
+)
+
+// sinceEpoch is the wall time that a fabric in real time has lived for.
+func sinceEpoch(fab fabric.Fabric) time.Duration { return time.Since(fab.Epoch()) }

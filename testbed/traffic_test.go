@@ -33,18 +33,18 @@ func TestWhatHappensBeforeTheWorkloadsStartHasANegativeTime(t *testing.T) {
 	r := &run{s: &Scenario{Workloads: make([]workloads.Spec, 1)}, rec: rec, opt: RunOptions{Progress: Silent{}}}
 	tr := newTraffic(r, still{epoch: time.Now()})
 
-	tr.s = newSampler(r, tr.fab, tr.ctl)
-	tr.faults.loop, tr.faults.changed = tr.ctl, func() {}
+	tr.s = newSampler(r, tr.fab, tr.time)
+	tr.faults.loop, tr.faults.changed = tr.time.loop(), func() {}
 	r.problem("nothing to count")
 	tr.observe(workloads.Event{At: 100, Kind: workloads.EventError, Workload: "a", Text: "no memory"})
 	tr.observe(workloads.Event{At: 400, Kind: workloads.EventReady})
 	tr.observe(workloads.Event{At: 900, Kind: workloads.EventFinished, Workload: "a"})
 	var running time.Duration
-	if err := tr.ctl.Do(context.Background(), func() { running = tr.ctl.Now().Sub(tr.zero) }); err != nil {
+	if err := tr.time.do(context.Background(), func() { running = tr.time.loop().Now().Sub(tr.zero) }); err != nil {
 		t.Fatal(err)
 	}
 	r.problem("it ran badly")
-	tr.ctl.Close()
+	tr.time.close()
 	r.problem("the fabric is stuck")
 	rec.Abandon()
 

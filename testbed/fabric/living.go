@@ -46,3 +46,22 @@ type Fabric interface {
 	// Close takes everything down. It may be called again after an error.
 	Close(ctx context.Context) error
 }
+
+// Virtual is what a Fabric implements whose time passes only while it is driven, on whatever
+// goroutine drives it. Between two drives nothing of it runs, so that anybody may look at anything.
+// Its Dilation and Epoch mean nothing.
+type Virtual interface {
+	// Control is a loop of the fabric that no node has: what is done on it, and what reaches it, is ordered
+	// among the nodes' events, and crosses to them and back in the look-ahead.
+	Control() loop.Loop
+	// LookAhead is the least time that anything takes from one node to another.
+	LookAhead() time.Duration
+	// Now is how far time has come.
+	Now() loop.Time
+	// Next is when something happens next; false when nothing is left to happen.
+	Next() (loop.Time, bool)
+	// Drive handles all that happens up to a time, that time included, and leaves the clock there.
+	Drive(until loop.Time)
+	// Events counts what was handled so far.
+	Events() uint64
+}
