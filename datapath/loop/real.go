@@ -14,10 +14,12 @@ var ErrClosed = errors.New("the loop is closed")
 // goroutine. Loops made with the same dilation and epoch share one fabric time.
 //
 // Timers are never early. On Linux Go's runtime sleeps in whole milliseconds, so they are up to
-// a millisecond of wall time late on an idle machine, which Stats shows.
+// a millisecond of wall time late on an idle machine, which Stats shows. A Source sleeps as exactly as it can.
 type Real struct {
 	dilation Dilation
 	epoch    time.Time
+	source   Source // nil: none
+	handle   func() // the source's
 
 	// Owned by the goroutine.
 	now    Time
@@ -34,14 +36,33 @@ type Real struct {
 	stats recorder
 }
 
+// Source is input of a real loop's own besides posts, such as sockets. The loop waits in it
+// instead of sleeping. All but Wake is called on the loop's goroutine.
+type Source interface {
+	// Wait returns once there is something to handle, Wake was called, or limit of wall time is over;
+	// with a negative limit the time never is. It may return for nothing.
+	Wait(limit time.Duration)
+	// Handle handles what there is; it runs after each Wait, as a callback does.
+	Handle()
+	// Wake ends a Wait: the one under way, or the next. Any goroutine may call it.
+	Wake()
+}
+
 // NewReal starts a loop. The epoch is the wall time at which fabric time is zero; it must
 // carry a monotonic reading (come from time.Now), or fabric time jumps with the wall clock.
-func NewReal(dilation Dilation, epoch time.Time) *Real {
+func NewReal(dilation Dilation, epoch time.Time) *Real { return NewRealWith(dilation, epoch, nil) }
+
+// NewRealWith starts a loop that waits in a source.
+func NewRealWith(dilation Dilation, epoch time.Time, source Source) *Real {
 	r := &Real{
 		dilation: dilation,
 		epoch:    epoch,
+		source:   source,
 		wake:     make(chan struct{}, 1),
 		ended:    make(chan struct{}),
+	}
+	if source != nil {
+		r.handle = source.Handle
 	}
 	r.now = r.read()
 	go r.run()
@@ -83,6 +104,10 @@ func (r *Real) post(fn func()) bool {
 }
 
 func (r *Real) poke() {
+	if r.source != nil {
+		r.source.Wake()
+		return
+	}
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -128,6 +153,11 @@ func (r *Real) run() {
 			return
 		}
 		r.fireDue()
+		if r.source != nil {
+			r.source.Wait(r.idle())
+			r.call(r.handle, time.Since(r.epoch))
+			continue
+		}
 		r.sleep(alarm)
 	}
 }
@@ -178,14 +208,22 @@ func (r *Real) fireDue() {
 	}
 }
 
+// idle is for how long no timer is due, in wall time: 0 when one is, negative when none is armed.
+func (r *Real) idle() time.Duration {
+	if r.timers.len() == 0 {
+		return -1
+	}
+	return max(0, r.dilation.Wall(Duration(r.timers.top().key.at))-time.Since(r.epoch))
+}
+
 // sleep waits for a post or the next timer.
 func (r *Real) sleep(alarm *time.Timer) {
-	if r.timers.len() == 0 {
+	wait := r.idle()
+	switch {
+	case wait < 0:
 		<-r.wake
 		return
-	}
-	wait := r.dilation.Wall(Duration(r.timers.top().key.at)) - time.Since(r.epoch)
-	if wait <= 0 {
+	case wait == 0:
 		return
 	}
 	alarm.Reset(wait)

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -213,4 +214,64 @@ func TestATimerArmedForATimePastIsNotLate(t *testing.T) {
 	if late := r.Stats().Late; late.Count != 1 || late.Max >= time.Minute {
 		t.Errorf("%d timers counted, the latest %v late; only the one armed ahead can be late", late.Count, late.Max)
 	}
+}
+
+// inputs is a source of numbers, which other goroutines push.
+type inputs struct {
+	ready  chan int
+	wake   chan struct{}
+	got    []int
+	times  []Time
+	loop   *Real
+	queued []int
+}
+
+func (s *inputs) Wait(limit time.Duration) {
+	var over <-chan time.Time
+	if limit >= 0 {
+		over = time.After(limit)
+	}
+	select {
+	case n := <-s.ready:
+		s.queued = append(s.queued, n)
+	case <-s.wake:
+	case <-over:
+	}
+}
+
+func (s *inputs) Handle() {
+	for _, n := range s.queued {
+		s.got, s.times = append(s.got, n), append(s.times, s.loop.Now())
+	}
+	s.queued = s.queued[:0]
+}
+
+func (s *inputs) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func TestRealWaitsInItsSourceForInputPostsAndTimers(t *testing.T) {
+	s := &inputs{ready: make(chan int), wake: make(chan struct{}, 1)}
+	start := make(chan struct{})
+	r := NewRealWith(1, time.Now(), s)
+	r.Post(func() { s.loop = r; close(start) })
+	<-start // the source waits without a limit, and the post ended that
+	for i := range 100 {
+		s.ready <- i
+	}
+	on(t, r, func() {
+		if len(s.got) != 100 {
+			t.Errorf("%d of 100 inputs were handled before what was posted after them", len(s.got))
+		}
+		if !slices.IsSorted(s.got) || !slices.IsSorted(s.times) || s.times[99] == 0 {
+			t.Errorf("handled %v at %v", s.got, s.times)
+		}
+	})
+	fired := make(chan struct{})
+	on(t, r, func() { After(r, time.Microsecond, func() { close(fired) }) })
+	await(t, "a timer", fired)
+	r.Close()
 }
