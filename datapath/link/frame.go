@@ -1,6 +1,8 @@
 package link
 
 import (
+	"unsafe"
+
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 )
@@ -16,9 +18,12 @@ const NoDst = ^uint32(0)
 // traffic, is in byte form (Bytes, with View parsed). A switch changes TrafficClass and TTL
 // here alone; who turns the frame into bytes writes them there (Flush does for byte form).
 type Frame struct {
-	// Timer is its owner's: a wire uses it for the arrival.
+	// Timer is its owner's: a wire uses it for the arrival. It is the first field: arrive relies on it.
 	Timer loop.Timer
 	next  *Frame
+	to    Receiver
+
+	// From here to Damaged is what every hop looks at, in one cache line.
 
 	Len          int32  // bytes from the Ethernet header on, without frame check sequence
 	Dst          uint32 // the fabric's number of the port with the destination address, or NoDst
@@ -31,9 +36,6 @@ type Frame struct {
 	Tag          uint8 // the present owner's, for whatever it wants
 	Damaged      bool  // struct form: bits were lost on the way, the ICRC doesn't fit
 
-	// PFC is what a frame of KindPFC in struct form says; of KindPause, all priorities alike.
-	PFC roce.PFC
-
 	// Packet is the struct form of RoCE. Its Payload refers to memory that its owner leaves alone
 	// until the message is done, or to Buf.
 	Packet roce.Packet
@@ -42,12 +44,14 @@ type Frame struct {
 	// Buf is room that the frame owns, for payload that had to be copied.
 	Buf []byte
 
+	// PFC is what a frame of KindPFC in struct form says; of KindPause, all priorities alike.
+	PFC roce.PFC
+
 	// Bytes is the byte form: the whole frame. View is of it.
 	Bytes []byte
 	View  roce.View
 
-	arrives func() // what Timer runs, made once
-	to      Receiver
+	_ [8]byte // to whole cache lines
 }
 
 // Extent is n bytes of a stream, from an offset on: what phantom memory holds instead of bytes.
@@ -83,7 +87,15 @@ type Wire interface {
 // the wire arms it.
 func (f *Frame) ArriveAt(to Receiver, port uint16) {
 	f.to, f.Port = to, port
-	f.Timer.Fire = f.arrives
+	f.Timer.Do = arrive
 }
 
-func (f *Frame) arrive() { f.to.Receive(f) }
+// arrive hands over the frame that t is the timer of.
+func arrive(t *loop.Timer) {
+	f := (*Frame)(unsafe.Pointer(t)) // Timer is the first field
+	t.Do = nil
+	f.to.Receive(f)
+}
+
+// The first field, or this is a negative array length.
+var _ [-int(unsafe.Offsetof(Frame{}.Timer))]struct{}

@@ -29,7 +29,6 @@ func (p *Pool) grow() {
 	fs := make([]Frame, chunk)
 	for i := range fs {
 		f := &fs[i]
-		f.arrives = f.arrive
 		f.next, p.free = p.free, f
 	}
 	p.count += chunk

@@ -1,128 +1,153 @@
 package loop
 
-// key orders events. In real time only at and seq differ; in virtual time the rest makes
-// the order independent of when an event was inserted.
-type key struct {
-	at     Time
-	node   uint32 // the node it happens on
-	port   uint32 // 0: the node's own timers and posts; 1 + p: what arrives at port p
-	source uint32 // the node that caused it
-	seq    uint64 // counted by the source
+// entry is a timer's place in the order of one node's events: by time, then by port, then by
+// the node that caused it, then by that node's count. In real time only time and count differ.
+// The key stands beside the pointer, so that sorting touches no timer.
+type entry struct {
+	at  Time
+	sub uint64 // port << 32 | source. Port 0: timers and posts; 1 + p: what arrives at port p
+	seq uint64 // counted by the source
+	t   *Timer
 }
 
-func (a *key) less(b *key) bool {
+func (a *entry) less(b *entry) bool {
 	switch {
 	case a.at != b.at:
 		return a.at < b.at
-	case a.node != b.node:
-		return a.node < b.node
-	case a.port != b.port:
-		return a.port < b.port
-	case a.source != b.source:
-		return a.source < b.source
+	case a.sub != b.sub:
+		return a.sub < b.sub
 	}
 	return a.seq < b.seq
 }
 
-// queue is a four-ary heap of timers that know their places. Four children a node make the
-// heap half as deep as two do, and a sift stays within a cache line or two of pointers.
+// queue is a four-ary heap. Four children a node make it half as deep as two do, and they lie
+// in two cache lines.
+//
+// A queue that keeps track tells each timer its place, so that any can be moved or removed at
+// the cost of a sift. One that doesn't leaves the timers alone until they come out, and looks
+// for one that is to be removed: right for what is sent and hardly ever taken back, and whose
+// memory is another node's until then.
 type queue struct {
-	heap []*Timer
+	heap  []entry
+	track bool
 }
 
 const arity = 4
 
-func (q *queue) len() int    { return len(q.heap) }
-func (q *queue) top() *Timer { return q.heap[0] }
+func (q *queue) len() int { return len(q.heap) }
 
-// set puts t in the queue under k, or moves it there.
-func (q *queue) set(t *Timer, k key) {
-	if t.index == 0 {
-		if t.Fire == nil {
-			panic("loop: a timer was armed before its Fire was set")
+// push puts a timer in that is in no queue.
+func (q *queue) push(e entry) {
+	if e.t.Fire == nil && e.t.Do == nil {
+		panic("loop: a timer was armed before its Fire was set")
+	}
+	e.t.at, e.t.queue = e.at, q
+	q.insert(e)
+}
+
+// insert is push for what is marked as armed here already.
+func (q *queue) insert(e entry) {
+	q.heap = append(q.heap, e)
+	q.up(len(q.heap)-1, e)
+}
+
+// move changes the place of a timer in a queue that keeps track.
+func (q *queue) move(e entry) {
+	i := int(e.t.index) - 1
+	e.t.at = e.at
+	if e.less(&q.heap[i]) {
+		q.up(i, e)
+	} else {
+		q.down(i, e)
+	}
+}
+
+// remove takes a timer out that is in.
+func (q *queue) remove(t *Timer) {
+	i := int(t.index) - 1
+	if !q.track {
+		for i = 0; q.heap[i].t != t; i++ {
 		}
-		t.key, t.queue = k, q
-		q.heap = append(q.heap, t)
-		t.index = len(q.heap)
-		q.up(t.index - 1)
+	}
+	q.take(i)
+	t.queue = nil
+}
+
+// take closes the gap at i.
+func (q *queue) take(i int) {
+	last := len(q.heap) - 1
+	moved := q.heap[last]
+	q.heap[last].t = nil
+	q.heap = q.heap[:last]
+	if i == last {
 		return
 	}
-	if t.queue != q {
-		panic("loop: a timer armed on one loop was armed on another")
-	}
-	earlier := k.less(&t.key)
-	t.key = k
-	if earlier {
-		q.up(t.index - 1)
+	if i > 0 && moved.less(&q.heap[(i-1)/arity]) {
+		q.up(i, moved)
 	} else {
-		q.down(t.index - 1)
+		q.down(i, moved)
 	}
 }
 
-// remove takes t out and says whether it was in.
-func (q *queue) remove(t *Timer) bool {
-	if t.index == 0 {
-		return false
-	}
-	if t.queue != q {
-		panic("loop: a timer armed on one loop was disarmed on another")
-	}
-	i, last := t.index-1, len(q.heap)-1
-	moved := q.heap[last]
-	q.heap[last] = nil
-	q.heap = q.heap[:last]
-	if i != last {
-		q.heap[i] = moved
-		moved.index = i + 1
-		q.up(i)
-		q.down(moved.index - 1)
-	}
-	t.index, t.queue = 0, nil
-	return true
-}
-
+// pop takes the first out. There must be one.
 func (q *queue) pop() *Timer {
-	t := q.heap[0]
-	q.remove(t)
+	t := q.heap[0].t
+	t.queue = nil
+	last := len(q.heap) - 1
+	moved := q.heap[last]
+	q.heap[last].t = nil
+	q.heap = q.heap[:last]
+	if last > 0 {
+		q.down(0, moved)
+	}
 	return t
 }
 
-func (q *queue) up(i int) {
-	t := q.heap[i]
+// up puts e at i or above.
+func (q *queue) up(i int, e entry) {
+	h := q.heap
 	for i > 0 {
 		parent := (i - 1) / arity
-		p := q.heap[parent]
-		if !t.key.less(&p.key) {
+		if !e.less(&h[parent]) {
 			break
 		}
-		q.heap[i] = p
-		p.index = i + 1
+		h[i] = h[parent]
+		if q.track {
+			h[i].t.index = int32(i + 1)
+		}
 		i = parent
 	}
-	q.heap[i] = t
-	t.index = i + 1
+	h[i] = e
+	if q.track {
+		e.t.index = int32(i + 1)
+	}
 }
 
-func (q *queue) down(i int) {
-	t := q.heap[i]
+// down puts e at i or below.
+func (q *queue) down(i int, e entry) {
+	h := q.heap
 	for {
 		first := arity*i + 1
-		if first >= len(q.heap) {
+		if first >= len(h) {
 			break
 		}
 		least := first
-		for c := first + 1; c < min(first+arity, len(q.heap)); c++ {
-			if q.heap[c].key.less(&q.heap[least].key) {
+		for c := first + 1; c < min(first+arity, len(h)); c++ {
+			if h[c].less(&h[least]) {
 				least = c
 			}
 		}
-		if !q.heap[least].key.less(&t.key) {
+		if !h[least].less(&e) {
 			break
 		}
-		q.heap[i] = q.heap[least]
-		q.heap[i].index = i + 1
+		h[i] = h[least]
+		if q.track {
+			h[i].t.index = int32(i + 1)
+		}
 		i = least
 	}
-	q.heap[i] = t
-	t.index = i + 1
+	h[i] = e
+	if q.track {
+		e.t.index = int32(i + 1)
+	}
 }

@@ -10,37 +10,44 @@ import (
 // The heap gives back exactly what a sorted list would, whatever is set, moved and removed.
 func TestQueuePopsInOrderAfterAnyMix(t *testing.T) {
 	rng := rand.New(rand.NewSource(7))
-	for range 200 {
-		var q queue
+	for round := range 400 {
+		q := queue{track: round%2 == 0}
 		timers := make([]Timer, 64)
 		for i := range timers {
 			timers[i].Fire = func() {}
 		}
-		var in []*Timer
+		var in []entry
 		for seq := range uint64(300) {
 			tm := &timers[rng.Intn(len(timers))]
+			mine := func(x entry) bool { return x.t == tm }
 			if rng.Intn(3) == 0 {
-				was := tm.Armed()
-				if q.remove(tm) != was {
-					t.Fatal("remove did not say whether the timer was armed")
+				if tm.Armed() {
+					q.remove(tm)
 				}
-				in = slices.DeleteFunc(in, func(x *Timer) bool { return x == tm })
+				in = slices.DeleteFunc(in, mine)
 				continue
 			}
-			if !tm.Armed() {
-				in = append(in, tm)
+			e := entry{at: Time(rng.Intn(20)), sub: uint64(rng.Intn(3))<<32 | uint64(rng.Intn(3)), seq: seq, t: tm}
+			switch {
+			case !tm.Armed():
+				q.push(e)
+			case q.track:
+				q.move(e)
+			default:
+				q.remove(tm)
+				q.push(e)
 			}
-			q.set(tm, key{at: Time(rng.Intn(20)), node: uint32(rng.Intn(3)), port: uint32(rng.Intn(2)), source: uint32(rng.Intn(3)), seq: seq})
+			in = append(slices.DeleteFunc(in, mine), e)
 		}
-		slices.SortFunc(in, func(a, b *Timer) int {
-			if a.key.less(&b.key) {
+		slices.SortFunc(in, func(a, b entry) int {
+			if a.less(&b) {
 				return -1
 			}
 			return 1
 		})
 		for i, want := range in {
-			if got := q.pop(); got != want {
-				t.Fatalf("pop %d of %d: %+v, want %+v", i, len(in), got.key, want.key)
+			if top := q.heap[0]; top != want || q.pop() != want.t || want.t.Armed() {
+				t.Fatalf("pop %d of %d: %+v, want %+v", i, len(in), top, want)
 			}
 		}
 		if q.len() != 0 {

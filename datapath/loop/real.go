@@ -58,6 +58,7 @@ func NewRealWith(dilation Dilation, epoch time.Time, source Source) *Real {
 		dilation: dilation,
 		epoch:    epoch,
 		source:   source,
+		timers:   queue{track: true},
 		wake:     make(chan struct{}, 1),
 		ended:    make(chan struct{}),
 	}
@@ -81,12 +82,31 @@ func (r *Real) Now() Time { return r.now }
 // Arm implements Loop.
 func (r *Real) Arm(t *Timer, at Time) {
 	r.seq++
-	r.timers.set(t, key{at: at, seq: r.seq})
+	e := entry{at: at, seq: r.seq, t: t}
+	switch t.queue {
+	case nil:
+		r.timers.push(e)
+	case &r.timers:
+		r.timers.move(e)
+	default:
+		panic(errElsewhere)
+	}
 	t.past = at < r.now
 }
 
 // Disarm implements Loop.
-func (r *Real) Disarm(t *Timer) bool { return r.timers.remove(t) }
+func (r *Real) Disarm(t *Timer) bool {
+	switch t.queue {
+	case nil:
+		return false
+	case &r.timers:
+		r.timers.remove(t)
+		return true
+	}
+	panic(errElsewhere)
+}
+
+const errElsewhere = "loop: a timer armed on one loop was armed or disarmed on another"
 
 // Post implements Loop. What is posted after Close is dropped.
 func (r *Real) Post(fn func()) { r.post(fn) }
@@ -173,7 +193,9 @@ func (r *Real) runPosted() (closing bool) {
 		start := time.Since(r.epoch)
 		for i, fn := range batch {
 			batch[i] = nil
-			start = r.call(fn, start)
+			r.now = Time(r.dilation.Fabric(start))
+			fn()
+			start = r.ran(start)
 		}
 		r.stats.posted.Add(uint64(len(batch)))
 	}
@@ -181,10 +203,8 @@ func (r *Real) runPosted() (closing bool) {
 	return closing
 }
 
-// call runs one callback that starts at a wall time since the epoch, and returns its end.
-func (r *Real) call(fn func(), start time.Duration) (end time.Duration) {
-	r.now = Time(r.dilation.Fabric(start))
-	fn()
+// ran accounts a callback that began at a wall time since the epoch, and returns its end.
+func (r *Real) ran(start time.Duration) (end time.Duration) {
 	end = time.Since(r.epoch)
 	r.stats.run.add(end - start)
 	return end
@@ -195,16 +215,18 @@ func (r *Real) call(fn func(), start time.Duration) (end time.Duration) {
 func (r *Real) fireDue() {
 	last, start := r.seq, time.Since(r.epoch)
 	for r.timers.len() > 0 {
-		t := r.timers.top()
-		late := start - r.dilation.Wall(Duration(t.key.at))
-		if late < 0 || t.key.seq > last {
+		top := &r.timers.heap[0]
+		late := start - r.dilation.Wall(Duration(top.at))
+		if late < 0 || top.seq > last {
 			return
 		}
-		r.timers.pop()
+		t := r.timers.pop()
 		if !t.past {
 			r.stats.late.add(late)
 		}
-		start = r.call(t.Fire, start)
+		r.now = Time(r.dilation.Fabric(start))
+		t.run()
+		start = r.ran(start)
 	}
 }
 
@@ -213,7 +235,7 @@ func (r *Real) idle() time.Duration {
 	if r.timers.len() == 0 {
 		return -1
 	}
-	return max(0, r.dilation.Wall(Duration(r.timers.top().key.at))-time.Since(r.epoch))
+	return max(0, r.dilation.Wall(Duration(r.timers.heap[0].at))-time.Since(r.epoch))
 }
 
 // sleep waits for a post or the next timer.

@@ -192,15 +192,30 @@ func TestRealCloseRunsWhatWasPostedAndDropsTheRest(t *testing.T) {
 }
 
 func TestTimerOfOneLoopIsRefusedByAnother(t *testing.T) {
-	var a, b queue
+	refused := func(what string, fn func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s: no panic", what)
+			}
+		}()
+		fn()
+	}
+	v := NewVirtual(1)
+	a, b := v.Node(1), v.Node(2)
+	r := NewReal(1, time.Now())
+	defer r.Close()
 	tm := &Timer{Fire: func() {}}
-	a.set(tm, key{at: 1})
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	b.set(tm, key{at: 2})
+	a.Arm(tm, 10)
+	refused("arming on another node", func() { b.Arm(tm, 10) })
+	refused("disarming on another node", func() { b.Disarm(tm) })
+	refused("sending from another node", func() { b.Send(a, 0, 10, tm) })
+	if err := r.Do(context.Background(), func() {
+		refused("arming in real time", func() { r.Arm(tm, 10) })
+		refused("disarming in real time", func() { r.Disarm(tm) })
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestATimerArmedForATimePastIsNotLate(t *testing.T) {
