@@ -19,7 +19,6 @@ type Real struct {
 	dilation Dilation
 	epoch    time.Time
 	source   Source // nil: none
-	handle   func() // the source's
 
 	// Owned by the goroutine.
 	now    Time
@@ -61,9 +60,6 @@ func NewRealWith(dilation Dilation, epoch time.Time, source Source) *Real {
 		timers:   queue{track: true},
 		wake:     make(chan struct{}, 1),
 		ended:    make(chan struct{}),
-	}
-	if source != nil {
-		r.handle = source.Handle
 	}
 	r.now = r.read()
 	go r.run()
@@ -175,7 +171,10 @@ func (r *Real) run() {
 		r.fireDue()
 		if r.source != nil {
 			r.source.Wait(r.idle())
-			r.call(r.handle, time.Since(r.epoch))
+			start := time.Since(r.epoch)
+			r.now = Time(r.dilation.Fabric(start))
+			r.source.Handle()
+			r.ran(start)
 			continue
 		}
 		r.sleep(alarm)
