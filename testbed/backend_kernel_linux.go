@@ -27,7 +27,7 @@ func init() {
 // kernelCheck refuses node kinds, rates and faults that the backend doesn't make.
 func kernelCheck(s *Scenario, d loop.Dilation) error {
 	cfg := kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed}
-	errs := []error{strict.Under("topology", cfg.Check())}
+	errs := []error{strict.Under("topology", cfg.Check()), kernel.CheckSettings(&s.NICs, &s.Switches)}
 	for i := range s.Faults {
 		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
 	}

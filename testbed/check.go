@@ -10,6 +10,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/expect"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
@@ -85,6 +86,9 @@ func (c *checker) check() {
 		if err == nil && !slices.ContainsFunc(s.Topology.Nodes, func(n topo.Node) bool { return n.Role == topo.Host }) {
 			c.wrong("topology", "there is no host in it, so that nothing could run")
 		}
+	}
+	if s.Topology != nil && c.sound("nics") && c.sound("switches") {
+		c.take("", (&fabric.Settings{NICs: s.NICs, Switches: s.Switches}).CheckNodes(s.Topology))
 	}
 	c.workloads()
 	c.faults()

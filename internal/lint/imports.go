@@ -36,7 +36,7 @@ var rooms = []room{
 	{"workloads/verbs/ibv", with("workloads/verbs", "datapath/loop")},
 
 	{"testbed/metrics", nil},
-	{"testbed/fabric", with("testbed/metrics", "topo", "topo/strict", "faults", "workloads/verbs", "datapath/loop")},
+	{"testbed/fabric", with("testbed/metrics", "topo", "topo/strict", "faults", "workloads/verbs", "datapath/loop", "datapath/dcqcn")},
 	{"testbed/linux", below},
 	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
 	{"testbed/silicon", with(silicon, below)},

@@ -57,8 +57,9 @@ func (c *Config) port(p topo.PlanPort, role topo.Role) tc.Port {
 	l := &c.Plan.Topology.Links[p.Link]
 	q := tc.Priority{Limit: hostQueue}
 	if role == topo.Switch {
-		q.Limit = c.Switches.BufferBytes()
-		if e := c.Switches.ECN; e != nil {
+		m := c.Switches.Of(p.Ref.Node)
+		q.Limit = m.BufferBytes()
+		if e := m.ECN; e != nil {
 			q.Marker = &tc.Marker{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}
 		}
 	}

@@ -22,7 +22,7 @@ func TestPropagationDelayAndLossDoNotCountAsQueue(t *testing.T) {
 	const delay = 60 * time.Millisecond / time.Duration(testDilation)
 	const frame = 4096 + 58
 	marker := &fabric.ECNSettings{KMin: 10 * frame, KMax: 30 * frame, PMax: 0.5}
-	f := build(t, star(3, 500*topo.Mbps, delay), Config{Switches: fabric.SwitchSettings{ECN: marker}})
+	f := build(t, star(3, 500*topo.Mbps, delay), Config{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: marker}}})
 	// Slower senders: a receiver's link that is exactly as fast never gets rid of what one hiccup
 	// of the machine put there.
 	inject(t, f, faults.Spec{Name: "slow", Kind: faults.RateLimit, Rate: 400 * topo.Mbps, At: []string{"leaf1:eth0", "leaf1:eth1"}, Direction: faults.Ingress})

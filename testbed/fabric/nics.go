@@ -1,0 +1,163 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+// NICSettings hold for every host NIC of a fabric. The zero value is the default.
+type NICSettings struct {
+	// RDMA is the RDMA subsystem's namespace mode on the kernel backend: shared (rdma_cm works;
+	// costs devices × namespaces), exclusive, or auto: shared up to 8 hosts, exclusive above.
+	RDMA RDMAMode `yaml:"rdma"`
+
+	NICModel `yaml:",inline"`
+
+	// Override holds for some hosts' NICs; a later one wins over an earlier one, key by key.
+	Override []NICOverride `yaml:"override"`
+}
+
+// NICOverride is what the NICs of some hosts have instead.
+type NICOverride struct {
+	Node     string `yaml:"node"` // a host's name or a glob
+	NICModel `yaml:",inline"`
+}
+
+// NICModel is what a software RNIC is like. Its zero value is the profile "default"; what is not given is the
+// profile's.
+type NICModel struct {
+	Profile  string         `yaml:"profile"`
+	Recovery string         `yaml:"recovery"` // go-back-n, go-back-0, selective-repeat
+	DCQCN    *DCQCNSettings `yaml:"dcqcn"`
+	// MaxUnacked is how many PSNs a requester may have unacknowledged.
+	MaxUnacked int          `yaml:"max_unacked,nonzero"`
+	Ack        *AckSettings `yaml:"ack"`
+	// Priorities are DSCPs' priorities where they aren't RoCE's custom (26 is 3, 48 is 6, else DSCP/8).
+	Priorities PrioritySettings `yaml:"priorities"`
+	PFC        *NICPFCSettings  `yaml:"pfc"`
+	// Memory is real (bytes) or phantom (what the bytes would be, checked as strictly), for scale.
+	Memory MemoryMode    `yaml:"memory"`
+	PCIe   *PCIeSettings `yaml:"pcie"`
+}
+
+// AckSettings say when acknowledgements are asked for and sent.
+type AckSettings struct {
+	RequestEvery *int           `yaml:"request_every"` // packets after which a requester asks for one; 0: at a message's end alone
+	Every        *int           `yaml:"every"`         // packets that ask for one which a responder answers at once
+	Delay        *time.Duration `yaml:"delay"`         // how long a responder waits for more of them, at most
+}
+
+// NICPFCSettings are a NIC's flow control.
+type NICPFCSettings struct {
+	Priorities Priorities  `yaml:"priorities"` // that it pauses, and lets itself be paused in; default: the switches'
+	XOFF       *topo.Bytes `yaml:"xoff"`
+	XON        *topo.Bytes `yaml:"xon"`
+	Headroom   *topo.Bytes `yaml:"headroom"`
+}
+
+// PCIeSettings are the links of a host's PCIe switch, which its NICs share.
+type PCIeSettings struct {
+	NIC  PCIeLink `yaml:"nic"`
+	GPU  PCIeLink `yaml:"gpu"`
+	Host PCIeLink `yaml:"host"`
+}
+
+// PCIeLink is a PCIe link, written "gen4 x16". The zero value is not given.
+type PCIeLink struct{ Gen, Width int }
+
+// UnmarshalText reads "gen4 x16".
+func (l *PCIeLink) UnmarshalText(b []byte) error {
+	if n, err := fmt.Sscanf(string(b), "gen%d x%d", &l.Gen, &l.Width); err != nil || n != 2 {
+		return fmt.Errorf("%q is no PCIe link (write \"gen4 x16\")", b)
+	}
+	return nil
+}
+
+// String writes what UnmarshalText reads.
+func (l PCIeLink) String() string { return fmt.Sprintf("gen%d x%d", l.Gen, l.Width) }
+
+// MemoryMode is what memory holds.
+type MemoryMode string
+
+// The memory modes. The empty mode is real.
+const (
+	MemoryReal    MemoryMode = "real"
+	MemoryPhantom MemoryMode = "phantom"
+)
+
+// RDMAMode is how RDMA devices relate to network namespaces.
+type RDMAMode string
+
+// The modes. The empty mode is auto.
+const (
+	RDMAAuto      RDMAMode = "auto"
+	RDMAShared    RDMAMode = "shared"
+	RDMAExclusive RDMAMode = "exclusive"
+)
+
+// Validate says what is wrong, as strict.PathErrors.
+func (s *NICSettings) Validate() error {
+	errs := []error{s.NICModel.validate()}
+	switch s.RDMA {
+	case "", RDMAAuto, RDMAShared, RDMAExclusive:
+	default:
+		errs = append(errs, strict.At("rdma", "%q is no mode%s", s.RDMA, strict.DidYouMean(string(s.RDMA), []string{string(RDMAAuto), string(RDMAShared), string(RDMAExclusive)})))
+	}
+	for i := range s.Override {
+		o := &s.Override[i]
+		empty := reflect.ValueOf(o.NICModel).IsZero()
+		errs = append(errs, strict.Under(strictPath("override", i), errors.Join(checkOverride(o.Node, empty), o.NICModel.validate())))
+	}
+	return errors.Join(errs...)
+}
+
+// Of is what the NICs of a host are like.
+func (s *NICSettings) Of(host string) NICModel {
+	m := s.NICModel
+	for i := range s.Override {
+		if o := &s.Override[i]; matches(o.Node, host) {
+			lay(&m, &o.NICModel)
+		}
+	}
+	return m
+}
+
+func (m *NICModel) validate() error {
+	var errs []error
+	wrong := func(key, format string, args ...any) { errs = append(errs, strict.At(key, format, args...)) }
+	if d := m.DCQCN; d != nil {
+		errs = append(errs, strict.Under("dcqcn", d.validate()))
+	}
+	if m.MaxUnacked < 0 {
+		wrong("max_unacked", "must be above 0")
+	}
+	if a := m.Ack; a != nil {
+		if a.RequestEvery != nil && *a.RequestEvery < 0 {
+			wrong("ack.request_every", "must not be negative")
+		}
+		if a.Every != nil && *a.Every < 0 {
+			wrong("ack.every", "must not be negative")
+		}
+		if a.Every != nil && *a.Every > 1 && (a.Delay == nil || *a.Delay == 0) {
+			wrong("ack.every", "an acknowledgement that waits for %d packets needs an end of its wait: give ack.delay", *a.Every)
+		}
+	}
+	errs = append(errs, strict.Under("priorities", m.Priorities.validate()))
+	if p := m.PFC; p != nil {
+		errs = append(errs, strict.Under("pfc.priorities", p.Priorities.validate()))
+		if p.XOFF != nil && p.XON != nil && *p.XON > *p.XOFF {
+			wrong("pfc.xon", "%v is above xoff %v", *p.XON, *p.XOFF)
+		}
+	}
+	switch m.Memory {
+	case "", MemoryReal, MemoryPhantom:
+	default:
+		wrong("memory", "%q is no kind of memory%s", m.Memory, strict.DidYouMean(string(m.Memory), []string{string(MemoryReal), string(MemoryPhantom)}))
+	}
+	return errors.Join(errs...)
+}
