@@ -35,18 +35,6 @@ type Real struct {
 	stats recorder
 }
 
-// Source is input of a real loop's own besides posts, such as sockets. The loop waits in it
-// instead of sleeping. All but Wake is called on the loop's goroutine.
-type Source interface {
-	// Wait returns once there is something to handle, Wake was called, or limit of wall time is over;
-	// with a negative limit the time never is. It may return for nothing.
-	Wait(limit time.Duration)
-	// Handle handles what there is; it runs after each Wait, as a callback does.
-	Handle()
-	// Wake ends a Wait: the one under way, or the next. Any goroutine may call it.
-	Wake()
-}
-
 // NewReal starts a loop. The epoch is the wall time at which fabric time is zero; it must
 // carry a monotonic reading (come from time.Now), or fabric time jumps with the wall clock.
 func NewReal(dilation Dilation, epoch time.Time) *Real { return NewRealWith(dilation, epoch, nil) }
@@ -72,7 +60,8 @@ func (r *Real) Dilation() Dilation { return r.dilation }
 // Epoch is the wall time at which fabric time is zero.
 func (r *Real) Epoch() time.Time { return r.epoch }
 
-// Now is the fabric time at which the callback that is running was started.
+// Now is the fabric time at which the callback that is running was started; with a Source, the time
+// that it says.
 func (r *Real) Now() Time { return r.now }
 
 // Arm implements Loop.
@@ -162,6 +151,10 @@ func (r *Real) read() Time { return Time(r.dilation.Fabric(time.Since(r.epoch)))
 
 func (r *Real) run() {
 	defer close(r.ended)
+	if r.source != nil {
+		r.runWithSource()
+		return
+	}
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	for {
@@ -169,14 +162,6 @@ func (r *Real) run() {
 			return
 		}
 		r.fireDue()
-		if r.source != nil {
-			r.source.Wait(r.idle())
-			start := time.Since(r.epoch)
-			r.now = Time(r.dilation.Fabric(start))
-			r.source.Handle()
-			r.ran(start)
-			continue
-		}
 		r.sleep(alarm)
 	}
 }
@@ -192,7 +177,9 @@ func (r *Real) runPosted() (closing bool) {
 		start := time.Since(r.epoch)
 		for i, fn := range batch {
 			batch[i] = nil
-			r.now = Time(r.dilation.Fabric(start))
+			if r.source == nil {
+				r.now = Time(r.dilation.Fabric(start))
+			}
 			fn()
 			start = r.ran(start)
 		}

@@ -290,3 +290,45 @@ func TestRealWaitsInItsSourceForInputPostsAndTimers(t *testing.T) {
 	await(t, "a timer", fired)
 	r.Close()
 }
+
+func TestALoopWithASourceFiresLateTimersAtTheirOwnTimes(t *testing.T) {
+	s := &inputs{ready: make(chan int), wake: make(chan struct{}, 1)}
+	r := NewRealWith(1, time.Now(), s)
+	defer r.Close()
+	const step, steps = 50 * time.Microsecond, 2000 // 100 ms, which a sleep of whole milliseconds can't do in steps
+	var times []Time
+	done := make(chan struct{})
+	on(t, r, func() {
+		first := r.Now()
+		tm := &Timer{}
+		tm.Fire = func() {
+			times = append(times, r.Now()-first)
+			if len(times) == steps {
+				close(done)
+				return
+			}
+			r.Arm(tm, r.Now().Add(step))
+		}
+		r.Arm(tm, first.Add(step))
+	})
+	await(t, "the timers", done)
+	for i, at := range times {
+		if want := Time(i+1) * Time(step); at != want {
+			t.Fatalf("firing %d saw %v as the time, want %v", i, at, want)
+		}
+	}
+}
+
+func TestALoopWithASourceIsNotHeldByATimerThatArmsItselfForThePast(t *testing.T) {
+	s := &inputs{ready: make(chan int), wake: make(chan struct{}, 1)}
+	r := NewRealWith(1, time.Now(), s)
+	defer r.Close()
+	tm, spins := &Timer{}, 0
+	tm.Fire = func() { spins++; r.Arm(tm, 0) }
+	on(t, r, func() { r.Arm(tm, 0) })
+	on(t, r, func() {})
+	on(t, r, func() { r.Disarm(tm) })
+	if spins == 0 {
+		t.Error("the timer never fired")
+	}
+}

@@ -57,3 +57,6 @@ func ICRC(ip []byte, n int) uint32 {
 	m[n+UDPLen+4] = 0xff
 	return crc32.Update(^sliced(afterOnes, m), crc32.IEEETable, ip[head:])
 }
+
+// icrcMore is the ICRC of what c is of and of what follows it.
+func icrcMore(c uint32, more []byte) uint32 { return crc32.Update(c, crc32.IEEETable, more) }

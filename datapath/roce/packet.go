@@ -170,6 +170,25 @@ func (p *Packet) AppendTrailer(b []byte, start int) []byte {
 	return b
 }
 
+// AppendTrailerTo writes pad and ICRC to b, for a frame whose headers, as AppendHeaders wrote them, and payload
+// lie elsewhere: what sends in pieces needn't bring them together.
+func (p *Packet) AppendTrailerTo(b, headers, payload []byte) []byte {
+	pad := padOf(p.PayloadLen)
+	b, t := grow(b, pad+ICRCLen)
+	clear(t[:pad])
+	ip, n := headers[EthernetLen:], IPv6Len
+	if p.Tagged {
+		ip = ip[VLANLen:]
+	}
+	if p.Src.Is4() {
+		n = IPv4Len
+	}
+	c := icrcMore(icrcMore(ICRC(ip, n), payload), t[:pad])
+	t = t[pad:]
+	t[0], t[1], t[2], t[3] = byte(c), byte(c>>8), byte(c>>16), byte(c>>24)
+	return b
+}
+
 // Decode makes p what the frame says; the payload stays where it is. Fields for which the frame has
 // no header become zero. ErrNotRoCE, ErrOptions and ErrAddress are the errors; then p is unchanged.
 // Whether checksum and ICRC are right is for IPv4OK and ICRCOK to say.

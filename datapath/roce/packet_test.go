@@ -58,6 +58,16 @@ func TestPayloadsInPiecesAndWithoutBytes(t *testing.T) {
 	if b = p.AppendTrailer(b, 0); !bytes.Equal(b, whole) {
 		t.Errorf("in pieces %x\nat once %x", b, whole)
 	}
+	for _, p := range []Packet{inIPv6(sample(RCSendMiddle, 30)), sample(RCRDMAWriteOnly, 4), sample(RCAcknowledge, 0)} {
+		whole, headers := mustAppend(t, &p), []byte(nil)
+		if headers, err = p.AppendHeaders(nil); err != nil {
+			t.Fatal(err)
+		}
+		trailer := p.AppendTrailerTo(nil, headers, p.Payload)
+		if b := bytes.Join([][]byte{headers, p.Payload, trailer}, nil); !bytes.Equal(b, whole) {
+			t.Errorf("in separate pieces %x\nat once %x", b, whole)
+		}
+	}
 	p.Payload = make([]byte, p.PayloadLen)
 	zeros := mustAppend(t, &p)
 	p.Payload = nil

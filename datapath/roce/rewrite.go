@@ -32,6 +32,15 @@ func (v *View) DecrementTTL() bool {
 	return true
 }
 
+// SetTTL changes the TTL or hop limit.
+func (v *View) SetTTL(ttl uint8) {
+	if v.v6 {
+		v.frame[v.l3+7] = ttl
+		return
+	}
+	v.setWord4(8, be.Uint16(v.frame[v.l3+8:])&0xff|uint16(ttl)<<8)
+}
+
 // SetTrafficClass changes IPv4's TOS or IPv6's traffic class.
 func (v *View) SetTrafficClass(tc uint8) {
 	first := be.Uint16(v.frame[v.l3:])
