@@ -104,3 +104,11 @@ func (p *Pauser) Time(now loop.Time, priority uint8) time.Duration {
 	}
 	return d
 }
+
+// Forget ends all pauses without a word to the peer: the link is down.
+func (p *Pauser) Forget(now loop.Time) {
+	for i := range uint8(8) {
+		p.XON(now, i)
+	}
+	p.over = 0
+}

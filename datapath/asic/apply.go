@@ -1,0 +1,76 @@
+package asic
+
+import (
+	"math/bits"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+)
+
+// Settings are those in force.
+func (s *Switch) Settings() Settings { return s.settings }
+
+// Apply validates settings and puts them in force, from the next frame on. With an error nothing
+// changes. Frames that wait stay where they are, even where less room is left than they take.
+func (s *Switch) Apply(n Settings) error {
+	if err := n.Validate(s.config); err != nil {
+		return &SettingsError{s.name, err}
+	}
+	now := s.loop.Now()
+	s.settings = n
+	type key struct {
+		port  int // of Ports, or -1
+		rate  uint64
+		delay loop.Duration
+	}
+	known := map[key]*table{}
+	for i := range s.ports {
+		p, c := &s.ports[i], &s.config[i]
+		k := key{-1, c.Rate, c.Delay}
+		if _, own := n.Ports[i]; own {
+			k.port = i
+		}
+		t := known[k]
+		if t == nil {
+			ps := n.PortSettings(i)
+			t = ps.compile(c)
+			known[k] = t
+		}
+		p.table = t
+		ps := n.PortSettings(i)
+		p.pauser.Quanta, p.pauser.Global = ps.PFC.Quanta, ps.PFC.SendPause
+	}
+	s.memory.shared = int64(n.Buffer) - n.setAside(s.config)
+	s.memory.recount()
+	s.spread.mode, s.spread.gap, s.spread.priorities = n.Balance.Mode, n.Balance.FlowletGap, n.Balance.Priorities
+	if n.Balance.Mode == ECMP {
+		s.spread.priorities = 0
+	}
+	s.hashSeed = s.ownSeed
+	if n.Balance.HashSeed != nil {
+		s.hashSeed = *n.Balance.HashSeed
+	}
+	for i := range s.ports {
+		s.ports[i].reconsider(now)
+	}
+	s.resume(now)
+	return nil
+}
+
+// reconsider brings a port in line with new settings.
+func (p *port) reconsider(now loop.Time) {
+	var wanted uint8
+	for i := range p.groups {
+		if p.groups[i].xoff {
+			wanted |= p.table.sends[i]
+		}
+	}
+	p.unpause(now, p.pauser.Paused()&^wanted)
+	p.pause(now, wanted)
+	cfg := &p.sw.settings.Watchdog
+	for rest := p.watch.storms; rest != 0 && cfg.Detect == 0; rest &= rest - 1 {
+		p.calm(now, uint8(bits.TrailingZeros8(rest)))
+	}
+	p.regate()
+	p.watchAfter(now)
+	p.serve(now)
+}
