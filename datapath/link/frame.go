@@ -99,17 +99,3 @@ func arrive(t *loop.Timer) {
 
 // The first field, or this is a negative array length.
 var _ [-int(unsafe.Offsetof(Frame{}.Timer))]struct{}
-
-// Flush writes TrafficClass and TTL into the bytes of a frame of IP in byte form, where they are
-// what a switch made of them. The ICRC covers neither.
-func (f *Frame) Flush() {
-	if f.Kind < roce.KindIP || f.Bytes == nil {
-		return
-	}
-	if f.View.TrafficClass() != f.TrafficClass {
-		f.View.SetTrafficClass(f.TrafficClass)
-	}
-	if f.View.TTL() != f.TTL {
-		f.View.SetTTL(f.TTL)
-	}
-}
