@@ -53,6 +53,9 @@ func (s *Switch) Apply(n Settings) error {
 		s.ports[i].reconsider(now)
 	}
 	s.resume(now)
+	if n.Sample > 0 && !s.sampler.timer.Armed() {
+		s.loop.Arm(&s.sampler.timer, now.Add(n.Sample))
+	}
 	return nil
 }
 

@@ -59,6 +59,7 @@ func New(c Config) (*Switch, error) {
 		name: c.Name, loop: c.Loop, frames: c.Frames, resolve: c.Resolve, observer: c.Observer,
 		ports: make([]port, len(c.Ports)), config: slices.Clone(c.Ports), on: true,
 	}
+	s.sampler.timer.Fire = s.sample
 	s.memory.sw, s.memory.resumeAt = s, -1
 	s.seed(c.Seed)
 	for i := range c.Ports {

@@ -124,24 +124,18 @@ func closeICMP(m []byte, src, dst roce.Addr) {
 // port in where that isn't known.
 func (s *Switch) originate(now loop.Time, f *link.Frame, b []byte, in *port) {
 	b = roce.PadFrame(b, 0)
-	f.Buf, f.Bytes = b, b
-	if f.View.Parse(b) != nil {
+	f.Buf = b
+	if f.Parse(b) != nil {
 		s.frames.Put(f) // can't be: it was written here
 		return
 	}
-	f.Len, f.Kind, f.Dst = int32(len(b)), f.View.Kind(), link.NoDst
-	f.Port = uint16(in.index)
+	f.Dst, f.Port = link.NoDst, uint16(in.index)
 	out := in
-	if f.Kind >= roce.KindIP {
-		src, dst := f.View.SrcAddr(), f.View.DstAddr()
-		f.TrafficClass, f.TTL = f.View.TrafficClass(), f.View.TTL()
-		f.Flow = link.FlowHash(src, dst, f.View.Protocol(), 0, 0)
+	if f.Kind >= roce.KindIP && s.resolve != nil {
+		f.Classify(s.resolve)
 		f.Priority = in.table.dscp[f.TrafficClass>>2]
-		if s.resolve != nil {
-			f.Dst = s.resolve(dst)
-			if p := s.route(now, f); p != nil {
-				out = p
-			}
+		if p := s.route(now, f); p != nil {
+			out = p
 		}
 	}
 	if !out.up {

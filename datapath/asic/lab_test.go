@@ -165,6 +165,9 @@ func (b *bench) accounts() {
 				b.t.Fatalf("port %d: %d frames wait in queue %d, but waiting is %08b", i, qu.frames.Len(), k, p.waiting)
 			}
 		}
+		if now := b.clock.Now(); p.waiting&^p.shut(now) != 0 && p.wake > max(p.line.Free(), now) {
+			b.t.Fatalf("%v: port %d sleeps until %v, though queues %08b may send from %v on", now, i, p.wake, p.waiting&^p.shut(now), p.line.Free())
+		}
 		if q != p.queued {
 			b.t.Fatalf("port %d: queues hold %d bytes, its sum says %d", i, q, p.queued)
 		}
@@ -172,6 +175,11 @@ func (b *bench) accounts() {
 	}
 	if queued != m.total || groups != m.total || used != m.used {
 		b.t.Fatalf("bytes: queues %d, groups %d, sum %d; shared: accounts %d, sum %d", queued, groups, m.total, used, m.used)
+	}
+	for _, p := range m.paused {
+		if level := m.resumeLevel(p.port, p.group); p.port.groups[p.group].xoff && level >= m.used {
+			b.t.Fatalf("%v: port %d group %d may resume with %d in use, up to %d, and wasn't told", b.clock.Now(), p.port.index, p.group, m.used, level)
+		}
 	}
 	if got := b.out + dropped + held + b.consumed; b.in+b.originated != got {
 		b.t.Fatalf("frames: %d came and %d were made, but out %d + dropped %d + held %d + consumed %d = %d", b.in, b.originated, b.out, dropped, held, b.consumed, got)

@@ -56,8 +56,9 @@ func (m *memory) admit(now loop.Time, f *link.Frame, in, out *port, q uint8) boo
 		}
 	} else {
 		qu, qt := &out.queues[q], &out.table.queues[q]
-		grows := beyond(qu.lossy+n, qt.reserved) - beyond(qu.lossy, qt.reserved)
-		if over := beyond(qu.lossy+n, qt.reserved); over > 0 && over > qt.alpha.of(left) || grows > left {
+		over := beyond(qu.lossy+n, qt.reserved)
+		grows := over - beyond(qu.lossy, qt.reserved)
+		if over > 0 && over > qt.alpha.of(left) || grows > left || out.queued+n > out.table.limit {
 			out.dropQueued(f, q, DropEgress)
 			return false
 		}

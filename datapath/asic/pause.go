@@ -146,9 +146,7 @@ func (p *port) obey(now loop.Time, f *link.Frame) {
 	p.watchBefore(now)
 	p.held |= p.paused.Take(now, p.line.Rate(), &told)
 	p.watchAfter(now)
-	if p.waiting != 0 && p.line.Free() <= now {
-		p.serve(now)
-	}
+	p.serve(now)
 }
 
 // forgetPauses forgets the pauses of either direction: the link is down.

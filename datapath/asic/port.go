@@ -43,6 +43,7 @@ type queue struct {
 	frames  link.Queue
 	lossy   int64 // bytes that count against the queue's thresholds
 	deficit int64 // of DWRR
+	depths  *Depths
 	queueCounters
 }
 

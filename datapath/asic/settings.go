@@ -37,6 +37,8 @@ type PortSettings struct {
 	PFC     PFC      `yaml:"pfc"`
 	// MTU is the largest IP packet that the port sends, in bytes; longer ones are dropped.
 	MTU int `yaml:"mtu"`
+	// Limit is what lossy frames may bring all queues of the port to; 0: no such limit, the dynamic thresholds do.
+	Limit dcqcn.Bytes `yaml:"limit"`
 	// Stuck are queues that are never served, bit i for queue i: a fault.
 	Stuck uint8 `yaml:"stuck"`
 }

@@ -19,6 +19,7 @@ type Switch struct {
 	memory   memory
 	marks    rand.PCG
 	observer Observer
+	sampler  sampler
 	on       bool
 
 	originated uint64 // frames that the switch made: replies and ICMP errors

@@ -18,6 +18,7 @@ type table struct {
 	obey     uint8
 	obeyAll  bool // 802.3x
 	frameLen int64
+	limit    int64 // of lossy bytes' queues together
 	mtu      int
 	queues   [8]queueTable
 	groups   [8]groupTable
@@ -66,7 +67,10 @@ const response = 0 * loop.Duration(1)
 func (s *PortSettings) compile(c *PortConfig) *table {
 	t := &table{
 		dscp: s.DSCP, queueOf: s.QueueOf, groupOf: s.GroupOf, stuck: s.Stuck, obey: s.PFC.Obey, obeyAll: s.PFC.ObeyPause,
-		frameLen: frameLen(s.MTU), mtu: s.MTU,
+		frameLen: frameLen(s.MTU), mtu: s.MTU, limit: 1 << 62,
+	}
+	if s.Limit != 0 {
+		t.limit = int64(s.Limit)
 	}
 	for prio, g := range s.GroupOf {
 		t.sends[g] |= 1 << prio & s.PFC.Send

@@ -75,7 +75,7 @@ func (p *PortSettings) validate(j *judge, at string) {
 		j.wrong(p.QueueOf[i] > 7, p.QueueOf[i], "queues are 0 to 7", "%s.queue_of.%d", at, i)
 		j.wrong(p.GroupOf[i] > 7, p.GroupOf[i], "groups are 0 to 7", "%s.group_of.%d", at, i)
 		q, g := &p.Queues[i], &p.Groups[i]
-		j.wrong(q.Weight < 0 || q.Weight > 1000, q.Weight, "give 1 to 1000, or 0 for strict priority", "%s.queues.%d.weight", at, i)
+		j.wrong(q.Weight < 0 || q.Weight > 1<<16, q.Weight, "give 1 to 65536, or 0 for strict priority", "%s.queues.%d.weight", at, i)
 		j.size(q.Reserved, "%s.queues.%d.reserved", at, i)
 		j.alpha(q.Alpha, "%s.queues.%d.alpha", at, i)
 		j.alpha(q.LosslessAlpha, "%s.queues.%d.lossless_alpha", at, i)
@@ -91,6 +91,7 @@ func (p *PortSettings) validate(j *judge, at string) {
 		j.alpha(g.Alpha, "%s.groups.%d.alpha", at, i)
 		j.wrong(g.Lossless && g.Alpha == 0 && g.XOFF == 0, g.XOFF, "a lossless group needs xoff, or alpha", "%s.groups.%d.xoff", at, i)
 	}
+	j.size(p.Limit, "%s.limit", at)
 	j.wrong(p.MTU < 68 || p.MTU > 65535, p.MTU, "give the largest IP packet in bytes, 68 to 65535", "%s.mtu", at)
 	j.wrong(p.PFC.Quanta == 0 && p.PFC.Send != 0, p.PFC.Quanta, "a pause lasts 1 to 65535 quanta of 512 bit times", "%s.pfc.quanta", at)
 }
