@@ -4,23 +4,25 @@ import "fmt"
 
 // Node is one node's view of virtual time: its Loop.
 type Node struct {
+	// What others touch who send here, in one cache line.
 	p     *part
-	id    uint32
-	place int    // among the partition's nodes
-	index int    // of the partition
-	next  Time   // of its first event, never when there is none
+	next  Time // of its first event, never when there is none
+	inbox []entry
+	place int32  // among the partition's nodes
+	index int32  // of the partition
+	id    uint32 // its number
 	seq   uint64 // counts what the node causes
 
 	timers   queue
 	arrivals queue
-	inbox    []entry // arrivals that have not been sorted in
+	due      batch
 }
 
 // ID is the node's number.
 func (n *Node) ID() uint32 { return n.id }
 
 // Partition is the number of the node's partition: nodes of one never run at the same time.
-func (n *Node) Partition() int { return n.index }
+func (n *Node) Partition() int { return int(n.index) }
 
 // Now implements Loop.
 func (n *Node) Now() Time { return n.p.now }
@@ -67,6 +69,9 @@ func (n *Node) drop(t *Timer) {
 	case &n.timers:
 		n.timers.remove(t)
 	case &n.arrivals:
+		if n.due.remove(t) {
+			return
+		}
 		n.sortIn()
 		n.arrivals.remove(t)
 	default:
@@ -109,7 +114,8 @@ func (n *Node) sortIn() {
 	n.inbox = n.inbox[:0]
 }
 
-// first is the queue with the node's next event, nil when there is none. The inbox must be empty.
+// first is the queue with the node's next event but those of the batch, nil when there is none.
+// The inbox is left aside.
 func (n *Node) first() *queue {
 	t, a := &n.timers, &n.arrivals
 	switch {

@@ -39,10 +39,10 @@ type letter struct {
 
 // add puts a new node in, which has no events.
 func (p *part) add(n *Node) {
-	n.place = len(p.nodes)
+	n.place = int32(len(p.nodes))
 	p.nodes = append(p.nodes, n)
 	p.place = append(p.place, int32(len(p.ready)))
-	p.ready = append(p.ready, turn{at: never, id: n.id, node: int32(n.place)})
+	p.ready = append(p.ready, turn{at: never, id: n.id, node: n.place})
 	p.up(len(p.ready) - 1)
 }
 
@@ -112,10 +112,9 @@ func (p *part) step() {
 func (p *part) window(last Time, alone bool) {
 	for len(p.ready) > 0 && p.ready[0].at <= last {
 		n := p.nodes[p.ready[0].node]
-		n.sortIn()
+		rest := n.gather(last)
 		p.running = n
-		for q := n.first(); q != nil && q.heap[0].at <= last; q = n.first() {
-			p.handle(q)
+		for p.advance(n, last) {
 			if alone {
 				p.v.takePosts(n)
 			} else if len(p.posts) > 0 {
@@ -123,23 +122,47 @@ func (p *part) window(last Time, alone bool) {
 			}
 		}
 		p.running = nil
-		p.settle(n)
+		p.rank(n, rest)
 	}
 }
 
-func (p *part) handle(q *queue) {
-	p.now = q.heap[0].at
-	p.last = max(p.last, p.now)
+// advance handles the first event of a node up to a time, and says whether there was one.
+func (p *part) advance(n *Node, last Time) bool {
+	q := n.first()
+	if e := n.due.top(); e != nil && (q == nil || e.less(&q.heap[0])) {
+		p.begin(e.at)
+		n.due.pop().run()
+		return true
+	}
+	if q == nil || q.heap[0].at > last {
+		return false
+	}
+	p.handle(q)
+	return true
+}
+
+func (p *part) begin(at Time) {
+	p.now = at
+	p.last = max(p.last, at)
 	p.handled++
+}
+
+func (p *part) handle(q *queue) {
+	p.begin(q.heap[0].at)
 	q.pop().run()
 }
 
 // settle puts a node where its next event belongs.
 func (p *part) settle(n *Node) {
 	n.sortIn()
-	n.next = never
+	p.rank(n, never)
+}
+
+// rank is settle for one whose inbox holds nothing before rest.
+func (p *part) rank(n *Node, rest Time) {
+	n.next = rest
 	if q := n.first(); q != nil {
-		n.next = q.heap[0].at
+		n.next = min(rest, q.heap[0].at)
 	}
 	i := int(p.place[n.place])
 	was := p.ready[i].at

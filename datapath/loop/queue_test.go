@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"math/rand"
 	"slices"
 	"testing"
@@ -157,4 +158,65 @@ func BenchmarkRealTimer(b *testing.B) {
 	b.ResetTimer()
 	r.Post(func() { r.Arm(t, 0) })
 	<-done
+}
+
+// hold keeps a number of packets under way between nodes, as a fabric does: each node passes on
+// what arrives, a hop of 1 to 1.4 µs away, and every 64th arrival moves a timer 4 ms away.
+func hold(nodes, pending int, opts ...Option) *Virtual {
+	v := NewVirtual(time.Microsecond, opts...)
+	rng := rand.New(rand.NewSource(1))
+	all := make([]*Node, nodes)
+	timeouts := make([]Timer, nodes)
+	for i := range all {
+		all[i] = v.Node(uint32(i))
+		timeouts[i].Fire = func() {}
+	}
+	packets := make([]struct {
+		Timer
+		at    int
+		state uint32
+		_     [72]byte // a frame's first two cache lines
+	}, pending)
+	for i := range packets {
+		p := &packets[i]
+		p.at, p.state = rng.Intn(nodes), rng.Uint32()
+		p.Do = func(*Timer) {
+			p.state = p.state*1664525 + 1013904223
+			n, to := all[p.at], int(p.state>>12)%nodes
+			if p.state>>26 == 0 {
+				n.Arm(&timeouts[p.at], n.Now()+4e6)
+			}
+			p.at = to
+			n.Send(all[to], uint16(p.state>>8&15), n.Now()+1000+Time(p.state>>20&0x1ff), &p.Timer)
+		}
+		all[p.at].Send(all[p.at], 0, Time(rng.Intn(1400)), &p.Timer)
+	}
+	v.RunUntil(10_000)
+	return v
+}
+
+// BenchmarkVirtualHold is the cost of an event, one operation each, with so many pending.
+func BenchmarkVirtualHold(b *testing.B) {
+	for _, size := range []struct{ nodes, pending int }{{100, 1000}, {1344, 10_000}, {1344, 30_000}, {1344, 100_000}} {
+		for name, opts := range map[string][]Option{"event-by-event": nil, "windows": {Workers(1)}} {
+			b.Run(fmt.Sprintf("pending=%d/%s", size.pending, name), func(b *testing.B) {
+				v := hold(size.nodes, size.pending, opts...)
+				b.ReportAllocs()
+				b.ResetTimer()
+				start := v.Handled()
+				v.Run(func() bool { return v.Handled()-start >= uint64(b.N) })
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(v.Handled()-start), "ns/event")
+			})
+		}
+	}
+}
+
+func TestASteadyStateOfPacketsAllocatesNothing(t *testing.T) {
+	for _, opts := range [][]Option{nil, {Workers(1)}} {
+		v := hold(50, 500, opts...)
+		v.RunUntil(v.Now() + 2e6)
+		if got := testing.AllocsPerRun(5, func() { v.RunUntil(v.Now() + 50_000) }); got > 1 {
+			t.Errorf("50 µs of 500 packets under way allocate %v times", got)
+		}
+	}
 }

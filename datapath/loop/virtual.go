@@ -92,7 +92,7 @@ func (v *Virtual) Node(id uint32) *Node {
 				p.grow(len(v.parts))
 			}
 		}
-		n = &Node{p: v.parts[i], id: id, index: i, next: never, timers: queue{track: true}}
+		n = &Node{p: v.parts[i], id: id, index: int32(i), next: never, timers: queue{track: true}}
 		v.parts[i].add(n)
 		v.nodes[id] = n
 	}
