@@ -1,0 +1,130 @@
+package rnic
+
+import (
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// response takes an answer of the peer's responder, and completes what it answers at a time.
+func (r *requester) response(f *link.Frame, info *roce.Info, at loop.Time) {
+	p := &f.Packet
+	psn := p.BTH.PSN
+	if !psn.In(r.una, r.high.Sub(r.una)) && !r.reopens(psn, p) {
+		r.q.dev.count.GhostACKs++ // of something that is answered, or was never asked
+		return
+	}
+	switch info.Operation {
+	case roce.OpAcknowledge:
+		switch p.AETH.Syndrome.Kind() {
+		case roce.SyndromeACK:
+			r.acked(psn.Next(), at)
+		case roce.SyndromeRNRNAK:
+			r.notReady(psn, p.AETH.Syndrome.Value(), at)
+		case roce.SyndromeNAK:
+			r.refused(psn, roce.NAKCode(p.AETH.Syndrome.Value()), at)
+		}
+	case roce.OpRDMAReadResponse, roce.OpAtomicAcknowledge:
+		r.data(f, info, psn, at)
+	}
+}
+
+// acked takes it that everything before a PSN has been done. It stops at a READ or an atomic
+// whose response has not come: that was lost (9.7.5.1.1), and acked says so.
+func (r *requester) acked(upTo roce.PSN, at loop.Time) bool {
+	for r.una.Before(upTo) {
+		w := r.oldest()
+		if w.responds() {
+			r.implied(at)
+			return false
+		}
+		end := w.end()
+		if upTo.Before(end) {
+			end = upTo
+		}
+		r.advance(end, at)
+	}
+	return true
+}
+
+// oldest is the request that una belongs to: all before it has been retired, and there is one, as una is before high.
+func (r *requester) oldest() *wqe { return r.ring.front() }
+
+// advance takes una forward, to a PSN of the oldest request or behind it, and completes what is done.
+func (r *requester) advance(to roce.PSN, at loop.Time) {
+	r.una = to
+	q := r.q
+	r.retries, r.rnr = q.attr.RetryCnt, q.attr.RNRRetry
+	r.rewound = false
+	if r.deadline != 0 {
+		if r.una == r.high {
+			r.deadline = 0
+		} else {
+			r.await(q.dev.loop.Now())
+		}
+	}
+	w := r.oldest()
+	if to != w.end() {
+		if r.psn.Before(to) {
+			r.psn = to
+		}
+		r.kickStalled()
+		return
+	}
+	if r.psn.Before(to) {
+		r.psn, r.cur = to, r.ring.head
+	}
+	r.retire(at)
+	r.kickStalled()
+}
+
+// kickStalled has the port ask again, after something that may have been waited for.
+func (r *requester) kickStalled() {
+	if !r.port.queued {
+		r.kick()
+	}
+}
+
+// data takes a READ's response or an atomic's.
+func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.Time) {
+	// It answers all before the request that it belongs to.
+	for !psn.Before(r.oldest().end()) {
+		w := r.oldest()
+		if w.responds() {
+			r.implied(at)
+			return
+		}
+		r.advance(w.end(), at)
+	}
+	w := r.oldest()
+	if !w.responds() {
+		return // a PSN of a SEND's or a WRITE's: no response to anything
+	}
+	if psn != r.una {
+		r.implied(at)
+		return
+	}
+	if (w.op == verbs.OpRDMARead) != (info.Operation == roce.OpRDMAReadResponse) {
+		r.fail(verbs.BadRespErr, at)
+		return
+	}
+	if w.op != verbs.OpRDMARead {
+		var b [8]byte
+		putWord(b[:], f.Packet.AtomicAckETH)
+		scatter(w.sgl, 0, b[:])
+		r.advance(w.end(), at)
+		return
+	}
+	off := uint32(psn.Sub(w.first)) * r.q.mtu
+	if n := min(r.q.mtu, w.length-off); f.Packet.PayloadLen != int(n) {
+		r.fail(verbs.BadRespErr, at)
+		return
+	}
+	if !r.q.pd.resolve(w.sgl, verbs.LocalWrite) {
+		r.fail(verbs.LocProtErr, at)
+		return
+	}
+	scatter(w.sgl, off, f.Packet.Payload)
+	r.advance(psn.Next(), at)
+}

@@ -1,0 +1,32 @@
+package rnic
+
+// Counters are a device's, under the names that mlx5 gives them where it has one.
+type Counters struct {
+	TxPackets, TxBytes uint64 // RoCE; bytes from the Ethernet header on
+	RxPackets, RxBytes uint64
+
+	OutOfSequence        uint64 // out_of_sequence: requests beyond the one expected
+	DuplicateRequest     uint64 // duplicate_request
+	RNRNakSent           uint64 // out_of_buffer: requests that found no receive
+	PacketSeqErr         uint64 // packet_seq_err: NAKs for a sequence error that came
+	ImpliedNakSeqErr     uint64 // implied_nak_seq_err: responses that showed that one before was lost
+	LocalAckTimeoutErr   uint64 // local_ack_timeout_err
+	RNRNakRetryErr       uint64 // rnr_nak_retry_err: RNR NAKs that came
+	RxICRCEncapsulated   uint64 // rx_icrc_encapsulated: packets with a wrong ICRC
+	ReqCQEError          uint64 // req_cqe_error: completions of sends with an error
+	ReqCQEFlushError     uint64 // req_cqe_flush_error
+	RespCQEError         uint64 // resp_cqe_error
+	RespCQEFlushError    uint64 // resp_cqe_flush_error
+	RespLocalLengthError uint64 // resp_local_length_error
+	ReqRemoteInvalid     uint64 // req_remote_invalid_request
+	ReqRemoteAccess      uint64 // req_remote_access_errors
+	RespRemoteAccess     uint64 // resp_remote_access_errors
+	RxReadRequests       uint64 // rx_read_requests
+	RxWriteRequests      uint64 // rx_write_requests
+	RxAtomicRequests     uint64 // rx_atomic_requests
+
+	RetransmittedPackets uint64 // data packets sent again
+	StrayPackets         uint64 // packets for no QP, or one that can't take them
+	GhostACKs            uint64 // responses to nothing outstanding
+	AcksSent             uint64
+}

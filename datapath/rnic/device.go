@@ -1,0 +1,236 @@
+package rnic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// The limits of a device.
+const (
+	maxQPs      = 1 << 16
+	maxQPWR     = 1 << 15
+	maxSGE      = 32
+	maxInline   = 1024
+	maxCQE      = 1 << 22
+	maxKeys     = 1 << 20 // regions and windows
+	maxSRQWR    = 1 << 15
+	maxRDAtomic = 128
+	maxMsg      = 1 << 30
+)
+
+// Errors of calls, wrapped with the device and the call.
+var (
+	ErrClosed  = errors.New("the device is closed")
+	ErrDead    = errors.New("the object was destroyed")
+	ErrInUse   = errors.New("the object is in use")
+	ErrInvalid = errors.New("invalid argument")
+	ErrState   = errors.New("the QP's state doesn't allow it")
+	ErrFull    = errors.New("the queue is full")
+)
+
+// Device is a software RNIC. It implements verbs.Device and link.Receiver; all calls are made on
+// its loop.
+type Device struct {
+	cfg    Config
+	loop   loop.Loop
+	frames *link.Pool
+	mtu    int // InfiniBand's
+	closed bool
+
+	port  port
+	hw    pipeline
+	count Counters
+
+	qps     []*qp // by the lower 16 bits of their numbers
+	freeQPs []uint32
+	keys    keyTable
+	space   uint64 // next free virtual address
+	pds     int    // allocated, and so on
+	cqs     int
+	srqs    int
+	mems    []*memory // by address
+	onAsync func(verbs.AsyncEvent)
+}
+
+// loopback is the destination of frames to the device itself, which never reach the wire.
+const loopback = link.NoDst - 1
+
+// New makes a device whose port is up.
+func New(cfg Config) (*Device, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Priorities == nil {
+		m := link.DefaultPriorities()
+		cfg.Priorities = &m
+	}
+	if cfg.Profile.Recovery == "" {
+		cfg.Profile.Recovery = GoBackN
+	}
+	d := &Device{cfg: cfg, loop: cfg.Loop, frames: cfg.Frames, mtu: ibMTU(cfg.MTU), space: firstAddr}
+	d.keys.seed = cfg.Seed
+	d.port.init(d)
+	return d, nil
+}
+
+// Name implements verbs.Device.
+func (d *Device) Name() string { return d.cfg.Name }
+
+// Loop implements verbs.Device.
+func (d *Device) Loop() loop.Loop { return d.loop }
+
+// Counters are the device's so far.
+func (d *Device) Counters() Counters { return d.count }
+
+// Attr implements verbs.Device.
+func (d *Device) Attr() verbs.DeviceAttr {
+	return verbs.DeviceAttr{
+		MaxQP: maxQPs - firstQPN, MaxQPWR: maxQPWR, MaxSGE: maxSGE, MaxCQ: maxQPs, MaxCQE: maxCQE, MaxMR: maxKeys, MaxPD: maxQPs,
+		MaxSRQ: maxQPs, MaxSRQWR: maxSRQWR, MaxSRQSGE: maxSGE, MaxQPRDAtomic: maxRDAtomic, MaxQPInitRDAtomic: maxRDAtomic,
+		MaxMW: maxKeys, MaxAH: maxKeys, MWType1: true, MWType2: true, Atomics: true, FirmwareVersion: "rocebed",
+	}
+}
+
+// Port implements verbs.Device.
+func (d *Device) Port() verbs.PortAttr {
+	return verbs.PortAttr{Active: !d.port.down, ActiveMTU: d.mtu, MaxMTU: 4096, MaxMsg: maxMsg}
+}
+
+// GIDs implements verbs.Device: the port's address is the only one.
+func (d *Device) GIDs() []verbs.GID { return []verbs.GID{d.cfg.Addr.Netip()} }
+
+// OnAsync implements verbs.Device.
+func (d *Device) OnAsync(fn func(verbs.AsyncEvent)) { d.onAsync = fn }
+
+// SetLink brings the port up or down. A port that is down sends and receives nothing; what it
+// has to send waits.
+func (d *Device) SetLink(up bool) {
+	if d.port.down == !up {
+		return
+	}
+	d.port.setLink(up)
+	e := verbs.EventPortErr
+	if up {
+		e = verbs.EventPortActive
+	}
+	d.event(verbs.AsyncEvent{Type: e})
+}
+
+// Close implements verbs.Device.
+func (d *Device) Close(done func(error)) {
+	if d.closed {
+		d.fails("close", ErrClosed, done)
+		return
+	}
+	d.closed = true
+	for _, q := range d.qps {
+		if q != nil {
+			q.bury()
+		}
+	}
+	d.keys.clear()
+	for _, m := range d.mems {
+		m.bytes = nil
+	}
+	d.mems = nil
+	d.later(func() { done(nil) })
+}
+
+// event hands an asynchronous event to the device's owner, once what is at hand is done.
+func (d *Device) event(e verbs.AsyncEvent) {
+	d.later(func() {
+		if d.onAsync != nil && !d.closed {
+			d.onAsync(e)
+		}
+	})
+}
+
+// later runs fn once what is at hand is done.
+func (d *Device) later(fn func()) { d.loop.Post(fn) }
+
+// fail wraps an error with the device and the call.
+func (d *Device) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %w", d.cfg.Name, op, err)
+}
+
+func (d *Device) fails(op string, err error, done func(error)) {
+	err = d.fail(op, err)
+	d.later(func() { done(err) })
+}
+
+// answer completes a call that makes something.
+func answer[V any](d *Device, op string, v V, err error, done func(V, error)) {
+	err = d.fail(op, err)
+	d.later(func() { done(v, err) })
+}
+
+// leave gives a frame, whose last bit leaves the port at a time, to the wire.
+func (d *Device) leave(f *link.Frame, at loop.Time) {
+	d.count.TxPackets++
+	d.count.TxBytes += uint64(f.Len)
+	if f.Dst == loopback {
+		f.ArriveAt(d, 0)
+		d.loop.Arm(&f.Timer, at)
+		return
+	}
+	d.cfg.Wire.Send(f, at)
+}
+
+// Receive implements link.Receiver: a frame has arrived at the port.
+func (d *Device) Receive(f *link.Frame) {
+	d.receive(f)
+	d.frames.Put(f)
+}
+
+func (d *Device) receive(f *link.Frame) {
+	if d.port.down || d.closed {
+		return
+	}
+	if f.Kind != roce.KindRoCE {
+		d.port.receive(f)
+		return
+	}
+	p := &f.Packet
+	if f.Bytes != nil {
+		if !f.View.ICRCOK() {
+			d.count.RxICRCEncapsulated++
+			return
+		}
+		if p.Decode(&f.View) != nil {
+			d.count.StrayPackets++
+			return
+		}
+	} else if f.Damaged {
+		d.count.RxICRCEncapsulated++
+		return
+	}
+	d.count.RxPackets++
+	d.count.RxBytes += uint64(f.Len)
+	if p.Dst != d.cfg.Addr {
+		d.count.StrayPackets++
+		return
+	}
+	if q := d.find(p.BTH.DestQP); q != nil {
+		q.receive(f)
+		return
+	}
+	d.count.StrayPackets++
+}
+
+// find is the QP with a number, nil when there is none.
+func (d *Device) find(num uint32) *qp {
+	if i := num & (maxQPs - 1); int(i) < len(d.qps) {
+		if q := d.qps[i]; q != nil && q.num == num {
+			return q
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package rnic
+
+import (
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// await starts the local ACK timer anew (9.7.6.1.3). The loop's timer is armed once: it finds the
+// deadline that holds when it fires.
+func (r *requester) await(now loop.Time) {
+	q := r.q
+	if q.attr.Timeout == 0 {
+		return
+	}
+	r.deadline = q.dev.tick(now.Add(verbs.AckTimeout(q.attr.Timeout)))
+	if !r.timer.Armed() {
+		q.dev.loop.Arm(&r.timer, r.deadline)
+	}
+}
+
+// tick rounds a time up to the profile's timer tick.
+func (d *Device) tick(at loop.Time) loop.Time {
+	if t := loop.Time(d.cfg.Profile.TimerTick); t > 0 {
+		return (at + t - 1) / t * t
+	}
+	return at
+}
+
+func (r *requester) expire() {
+	now := r.q.dev.loop.Now()
+	switch {
+	case r.deadline == 0:
+	case now < r.deadline:
+		r.q.dev.loop.Arm(&r.timer, r.deadline)
+	default:
+		r.q.dev.count.LocalAckTimeoutErr++
+		r.q.path.resolve(r.q.dev)
+		r.retry(now)
+	}
+}
+
+// retry goes back to the oldest PSN that is not acknowledged, unless it has done so as often as it may
+// without any progress (9.9.2.1.1).
+func (r *requester) retry(at loop.Time) {
+	if r.retries == 0 {
+		r.fail(verbs.RetryExcErr, at)
+		return
+	}
+	r.retries--
+	r.rewind()
+	r.kick()
+}
+
+// rewind makes the oldest PSN that is not acknowledged the next one.
+func (r *requester) rewind() {
+	r.deadline, r.asked = 0, 0
+	w := r.oldest()
+	if r.q.dev.cfg.Profile.Recovery == GoBack0 {
+		r.una = w.first
+	}
+	r.psn, r.cur = r.una, r.ring.head
+}
+
+// reopens says that a NAK goes back behind what was acknowledged already: go-back-0's do, to the
+// message's start.
+func (r *requester) reopens(psn roce.PSN, p *roce.Packet) bool {
+	return r.q.dev.cfg.Profile.Recovery == GoBack0 && p.AETH.Syndrome == roce.NAK(roce.NAKPSNSequenceError) &&
+		p.BTH.Opcode == roce.RCAcknowledge && r.una.Before(r.high) && psn == r.oldest().first
+}
+
+// implied is a response that shows that another was lost: an implied NAK (9.7.5.1.1). Those of what is
+// under way while the requester goes back say nothing new.
+func (r *requester) implied(at loop.Time) {
+	if r.rewound {
+		return
+	}
+	r.q.dev.count.ImpliedNakSeqErr++
+	r.rewound = true
+	r.retry(at)
+}
+
+// refused is a NAK of a PSN; what is before it has been done.
+func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
+	count := &r.q.dev.count
+	if code == roce.NAKPSNSequenceError {
+		count.PacketSeqErr++
+	}
+	if !r.acked(psn, at) {
+		return
+	}
+	switch code {
+	case roce.NAKPSNSequenceError:
+		r.rewound = true
+		r.retry(at)
+	case roce.NAKInvalidRequest:
+		r.fail(verbs.RemInvReqErr, at)
+	case roce.NAKRemoteAccessError:
+		r.fail(verbs.RemAccessErr, at)
+	case roce.NAKRemoteOperationalError:
+		r.fail(verbs.RemOpErr, at)
+	default:
+		r.fail(verbs.BadRespErr, at)
+	}
+}
+
+// forEver is the RNR retry count that is none (9.7.5.2.8).
+const forEver = 7
+
+// notReady is an RNR NAK of a PSN.
+func (r *requester) notReady(psn roce.PSN, code uint8, at loop.Time) {
+	q := r.q
+	q.dev.count.RNRNakRetryErr++
+	if !r.acked(psn, at) {
+		return
+	}
+	if q.attr.RNRRetry != forEver {
+		if r.rnr == 0 {
+			r.fail(verbs.RNRRetryExcErr, at)
+			return
+		}
+		r.rnr--
+	}
+	left := r.rnr
+	r.rewind()
+	r.rnr, r.waiting, r.rewound = left, true, true
+	q.dev.loop.Arm(&r.delay, q.dev.tick(q.dev.loop.Now().Add(verbs.RNRDelay[code])))
+}
+
+func (r *requester) resumeAfterRNR() {
+	r.waiting = false
+	r.kick()
+}

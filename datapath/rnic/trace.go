@@ -1,0 +1,4 @@
+package rnic
+
+// Tracer sees messages pass through a device's stages.
+type Tracer interface{}
