@@ -10,7 +10,8 @@ var reproducible = []string{"datapath", "faults", "workloads"}
 
 // wallClock are the files of reproducible rooms that read the machine's clock, and why.
 var wallClock = map[string]string{
-	"datapath/loop/real.go": "the real clock behind loop.Loop is this file",
+	"datapath/loop/real.go":   "the real clock behind loop.Loop is this file",
+	"datapath/loop/source.go": "and this one, for loops that wait in a source",
 }
 
 // clockFuncs read or wait on the machine's clock.
