@@ -54,7 +54,7 @@ func (t *Testbed) makeCableNamespace(w *Wiring) error {
 			// Neither nodes nor ports have a tilde in their names.
 			l.Name = LinkName(strings.Replace(l.Port, ":", "~", 1))
 		}
-		return applySettings(CableNode, settingsOf(node, true, false))
+		return applySettings(CableNode, settingsOf(node, true, false, true))
 	})
 }
 

@@ -27,13 +27,15 @@ const layer4Fields = "55" // 0x37
 
 // settingsOf are set before a namespace has links, so that links inherit them and none costs a
 // call of its own.
-func settingsOf(node *topo.Node, bare, v6 bool) []setting {
+func settingsOf(node *topo.Node, bare, v6, steer bool) []setting {
 	s := []setting{
-		// One flow stays on one CPU, or veth's per-CPU backlogs reorder packets.
-		{"core/rps_default_mask", allCPUs(), "6.3"},
 		// The initial namespace's value is inherited; distributions set it to strict.
 		{"ipv4/conf/all/rp_filter", "0", ""},
 		{"ipv4/conf/default/rp_filter", "0", ""},
+	}
+	if steer {
+		// One flow stays on one CPU, or veth's per-CPU backlogs reorder packets.
+		s = append(s, setting{"core/rps_default_mask", allCPUs(), "6.3"})
 	}
 	if v6 && !bare {
 		s = append(s,

@@ -21,6 +21,9 @@ type WireOptions struct {
 	// Bare says which nodes get links and nothing else, because something of ours sends and
 	// receives on them instead of the kernel. Nil: soft-switch nodes.
 	Bare func(*topo.Node) bool
+	// Unsteered says which nodes' links leave what comes in to the CPU that it was sent on, because senders that
+	// stay on one CPU each keep its order: that saves waking another one. Nil: none.
+	Unsteered func(*topo.Node) bool
 	// TCPMinRTO is the least retransmission timeout of TCP on hosts' routes, in wall time: the
 	// kernel's 200 ms are a fraction of that in a dilated fabric's time. Zero: the kernel's own.
 	TCPMinRTO time.Duration
@@ -191,7 +194,8 @@ func (t *Testbed) makeNamespaces(ctx context.Context, w *Wiring, opt WireOptions
 		t.mu.Lock()
 		w.order[i], w.nodes[node.Name] = n, n
 		t.mu.Unlock()
-		return applySettings(node.Name, settingsOf(node, opt.Bare(node), v6))
+		steer := opt.Unsteered == nil || !opt.Unsteered(node)
+		return applySettings(node.Name, settingsOf(node, opt.Bare(node), v6, steer))
 	})
 }
 

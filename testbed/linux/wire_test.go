@@ -361,3 +361,23 @@ func TestRestoreBringsBackWhatAnInterfaceSetDownForgot(t *testing.T) {
 	}
 	checkReach(t, w)
 }
+
+func TestUnsteeredNodesLeaveFramesOnTheCPUThatSentThem(t *testing.T) {
+	p := plan(t, &topo.Spec{Star: &topo.Star{Hosts: 2}})
+	bed := acquire(t, testName("steer"))
+	w, err := bed.Wire(t.Context(), p, WireOptions{Unsteered: func(n *topo.Node) bool { return n.Name == "h1" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, steered := range map[string]bool{"h1": false, "h2": true} {
+		var mask string
+		err := w.Node(node).Do(func() error {
+			b, err := os.ReadFile("/proc/sys/net/core/rps_default_mask")
+			mask = strings.Trim(string(b), "0,\n")
+			return err
+		})
+		if err != nil || (mask != "") != steered {
+			t.Errorf("%s: links are steered over CPUs %q, %v", node, mask, err)
+		}
+	}
+}

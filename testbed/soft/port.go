@@ -1,0 +1,165 @@
+//go:build linux
+
+package soft
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/testbed/soft/packet"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// port is a port of a node: a link.Wire that ends in a socket, and what reads that socket. It belongs to its
+// node's loop, but for what is atomic.
+type port struct {
+	node   *node
+	index  uint16
+	sock   *packet.Socket
+	ref    topo.PortRef
+	mac    roce.MAC
+	delay  loop.Duration
+	number func(roce.Addr) uint32 // nil: a host's
+	to     link.Receiver
+
+	taken   []taken // what came in since slots were given back
+	waiting fifo    // frames that have left the line and not arrived yet
+
+	counts portCounts
+}
+
+// taken is a frame that came in, and the slot of the ring that it may still lie in.
+type taken struct {
+	f    *link.Frame
+	slot *byte
+}
+
+// portCounts may be read by any goroutine.
+type portCounts struct {
+	received, sent atomic.Uint64
+	// unsent are frames that the kernel refused: the interface was down, or too small.
+	unsent atomic.Uint64
+	late   lateness
+}
+
+// Send implements link.Wire: the frame goes to the socket once its last bit has crossed the link.
+func (p *port) Send(f *link.Frame, at loop.Time) {
+	p.waiting.push(f, p.node.dilation.Wall(at.Add(p.delay).Sub(0)))
+}
+
+// flush hands the frames that are due to the kernel and says when the next one is: never when negative.
+// Where the kernel has no room it says never, and the poller waits for room.
+func (p *port) flush(now time.Duration) time.Duration {
+	q := &p.waiting
+	for q.n > 0 && q.first().due <= now {
+		for i := 0; i < q.n && p.sock.Room() && q.at(i).due <= now; i++ {
+			p.encode(q.at(i).f)
+		}
+		sent, lost, err := p.sock.Send()
+		now = p.node.now()
+		for range sent {
+			p.counts.late.add(now - q.first().due)
+			p.node.frames.Put(q.pop())
+		}
+		p.counts.sent.Add(uint64(sent))
+		if lost {
+			p.counts.unsent.Add(1)
+			p.node.frames.Put(q.pop())
+			if !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.EMSGSIZE) && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENOBUFS) {
+				p.node.failed.CompareAndSwap(nil, &err)
+			}
+		}
+		if p.sock.Full() {
+			return -1
+		}
+	}
+	if q.n == 0 {
+		return -1
+	}
+	return q.first().due
+}
+
+// zeros are the payload of packets whose bytes nobody looks at.
+var zeros [1 << 16]byte
+
+// encode adds a frame to what goes to the kernel next.
+func (p *port) encode(f *link.Frame) {
+	if f.Bytes != nil {
+		f.Flush()
+		p.sock.Add(f.Bytes, nil, nil)
+		return
+	}
+	head := p.sock.Head()
+	switch f.Kind {
+	case roce.KindPFC:
+		p.sock.Add(roce.AppendPFC(head, p.mac, &f.PFC), nil, nil)
+		return
+	case roce.KindPause:
+		p.sock.Add(roce.AppendPause(head, p.mac, f.PFC.Quanta[0]), nil, nil)
+		return
+	}
+	k := &f.Packet
+	k.TrafficClass, k.TTL = f.TrafficClass, f.TTL
+	head, err := k.AppendHeaders(head)
+	if err != nil {
+		panic("soft: " + p.ref.String() + ": a packet that can't be written: " + err.Error()) // the RNIC's own
+	}
+	payload := k.Payload
+	if payload == nil {
+		payload = zeros[:k.PayloadLen]
+	}
+	n := len(head)
+	trailer := k.AppendTrailerTo(head, head, payload)[n:]
+	if f.Damaged {
+		trailer[len(trailer)-1] ^= 0xff
+	}
+	p.sock.Add(head, payload, trailer)
+}
+
+// receive takes what has come in, up to a batch.
+func (p *port) receive() {
+	n := uint64(0)
+	for range packet.Batch {
+		b := p.sock.Next()
+		if b == nil {
+			break
+		}
+		n++
+		f := p.node.frames.Get()
+		_ = f.Parse(b) // it is what of it is sound
+		f.Port = p.index
+		if p.number != nil {
+			f.Classify(p.number)
+		}
+		p.taken = append(p.taken, taken{f, unsafe.SliceData(b)})
+		p.to.Receive(f)
+	}
+	if n > 0 {
+		p.counts.received.Add(n)
+	}
+}
+
+// giveBack gives the slots of what came in back to the kernel. Frames that still lie in one, in a
+// queue or on the way, are copied out: slots are few, and go back in order.
+func (p *port) giveBack() {
+	if len(p.taken) == 0 {
+		return
+	}
+	for i, t := range p.taken {
+		if f := t.f; f.Bytes != nil && unsafe.SliceData(f.Bytes) == t.slot {
+			f.Buf = append(f.Buf[:0], f.Bytes...)
+			f.Bytes = f.Buf
+			_ = f.View.Parse(f.Bytes)
+		}
+		p.taken[i] = taken{}
+	}
+	p.sock.Release(len(p.taken))
+	p.taken = p.taken[:0]
+}
