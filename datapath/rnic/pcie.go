@@ -199,23 +199,36 @@ func (p *PCIe) Trained(end PCIeEnd, nic int) (PCIeLink, error) {
 // cost is what n bytes are on a link, in bytes: their packets' headers with them.
 func (p *PCIe) cost(n int) int { return n + (n+1<<p.shift-1)>>p.shift*tlpOverhead }
 
-// readAt is when n bytes of a memory have arrived in the NIC, whose request is made at a time.
-func (s *pcieSlot) readAt(at loop.Time, n int, kind verbs.MemoryKind) loop.Time {
+// transfer is when n bytes of a memory have come through the links to the NIC, without any latency.
+func (s *pcieSlot) transfer(at loop.Time, n int, kind verbs.MemoryKind) loop.Time {
 	n = s.p.cost(n)
 	memory := &s.p.host
 	if kind == verbs.GPUMemory {
 		memory = &s.gpu
 	}
-	return max(memory.read.serve(at, n), s.nic.read.serve(at, n)).Add(s.p.read[kind&1])
+	return max(memory.read.serve(at, n), s.nic.read.serve(at, n))
 }
 
-// writeAt is when n bytes that the NIC has at a time have left it, and when they are in a memory.
-func (s *pcieSlot) writeAt(at loop.Time, n int, kind verbs.MemoryKind) (left, there loop.Time) {
+// readAt is when n bytes of a memory have arrived in the NIC, whose request is made at a time.
+func (s *pcieSlot) readAt(at loop.Time, n int, kind verbs.MemoryKind) loop.Time {
+	return s.transfer(at, n, kind).Add(s.p.read[kind&1])
+}
+
+// writeAt is when n bytes, which came at a time and may be written from another on, have left the NIC, and
+// when they are in a memory. What one NIC can't write yet holds up its own writes alone.
+func (s *pcieSlot) writeAt(came, from loop.Time, n int, kind verbs.MemoryKind) (left, there loop.Time) {
 	n = s.p.cost(n)
 	memory := &s.p.host
 	if kind == verbs.GPUMemory {
 		memory = &s.gpu
 	}
-	left = max(memory.write.serve(at, n), s.nic.write.serve(at, n))
+	left = max(memory.write.serve(came, n), s.nic.write.serve(from, n))
 	return left, left.Add(s.p.wrote[kind&1])
+}
+
+// free says that nothing of the switch costs anything.
+func (c *PCIeConfig) free() bool {
+	f := *c
+	f.MaxPayload = 0
+	return f == PCIeConfig{}
 }

@@ -68,7 +68,7 @@ func TestReadsAndWritesDoNotSlowEachOther(t *testing.T) {
 	for range 100 {
 		s.readAt(0, 4096, verbs.HostMemory)
 	}
-	left, there := s.writeAt(0, 64, verbs.HostMemory)
+	left, there := s.writeAt(0, 0, 64, verbs.HostMemory)
 	if left > 10 || there.Sub(left) != 200 {
 		t.Errorf("a write behind reads left at %v and was there at %v", left, there)
 	}
