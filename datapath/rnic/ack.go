@@ -81,7 +81,7 @@ func (r *requester) advance(to roce.PSN, at loop.Time) {
 
 // kickStalled has the port ask again, after something that may have been waited for.
 func (r *requester) kickStalled() {
-	if !r.port.queued {
+	if r.port.state == idle {
 		r.kick()
 	}
 }
@@ -125,6 +125,7 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 		r.fail(verbs.LocProtErr, at)
 		return
 	}
-	scatter(w.sgl, off, f.Packet.Payload)
+	addr, kind := scatter(w.sgl, off, f.Packet.Payload)
+	at = r.q.dev.land(at, addr, uint32(f.Packet.PayloadLen), kind)
 	r.advance(psn.Next(), at)
 }

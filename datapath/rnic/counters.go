@@ -29,4 +29,25 @@ type Counters struct {
 	StrayPackets         uint64 // packets for no QP, or one that can't take them
 	GhostACKs            uint64 // responses to nothing outstanding
 	AcksSent             uint64
+
+	ECNMarked  uint64 // np_ecn_marked_roce_packets: packets that came CE-marked
+	CNPSent    uint64 // np_cnp_sent
+	CNPHandled uint64 // rp_cnp_handled
+	CNPIgnored uint64 // rp_cnp_ignored: CNPs for no queue pair, or where DCQCN is off
+
+	Priority [8]PriorityCounters
+
+	MTTHits, MTTMisses     uint64 // the device's address translation
+	IOMMUHits, IOMMUMisses uint64
+}
+
+// PriorityCounters are a priority's of the port.
+type PriorityCounters struct {
+	TxPackets, TxBytes uint64 // tx_prioN_packets, tx_prioN_bytes
+	RxPackets, RxBytes uint64 // rx_prioN_packets, rx_prioN_bytes
+	RxBufferDiscards   uint64 // rx_prioN_buf_discard: packets that found no room in the receive buffer
+	RxPause            uint64 // rx_prioN_pause: pause frames that came for it
+	TxPause            uint64 // tx_prioN_pause: pause frames that went for it
+	RxPauseTime        uint64 // rx_prioN_pause_duration: how long the peer kept it silent, ns
+	TxPauseTime        uint64 // tx_prioN_pause_duration: how long it kept the peer silent, ns
 }

@@ -26,7 +26,8 @@ func (r *responder) datagram(f *link.Frame, info *roce.Info, at loop.Time) {
 	r.establish()
 	grh := header(f)
 	r.got = 0
-	if status := r.placeGRH(&grh, p); status != verbs.Success {
+	status, at := r.placeGRH(&grh, p, at)
+	if status != verbs.Success {
 		r.misfit(status, at)
 		return
 	}
@@ -37,16 +38,16 @@ func (r *responder) datagram(f *link.Frame, info *roce.Info, at loop.Time) {
 	r.received(&wc, p.BTH.SE, at)
 }
 
-func (r *responder) placeGRH(grh *[grhLen]byte, p *roce.Packet) verbs.Status {
+func (r *responder) placeGRH(grh *[grhLen]byte, p *roce.Packet, at loop.Time) (verbs.Status, loop.Time) {
 	switch {
 	case uint64(p.PayloadLen)+grhLen > uint64(r.recv.length):
-		return verbs.LocLenErr
+		return verbs.LocLenErr, at
 	case r.recv.bad:
-		return verbs.LocProtErr
+		return verbs.LocProtErr, at
 	}
 	scatter(r.recv.sgl, 0, grh[:])
 	r.got = grhLen
-	return r.place(p)
+	return r.place(p, at)
 }
 
 // header is the network header as a receive holds it: IPv6's, or IPv4's in the last 20 bytes (A17.4.5).

@@ -44,7 +44,11 @@ type Device struct {
 
 	port  port
 	hw    pipeline
+	cc    congestion
 	count Counters
+
+	checked loop.Time // when the packet at hand is through the checks on arrival
+	left    loop.Time // when it leaves the receive buffer
 
 	qps     []*qp // by the lower 16 bits of their numbers
 	freeQPs []uint32
@@ -74,6 +78,15 @@ func New(cfg Config) (*Device, error) {
 	}
 	d := &Device{cfg: cfg, loop: cfg.Loop, frames: cfg.Frames, mtu: ibMTU(cfg.MTU), space: firstAddr}
 	d.keys.seed = cfg.Seed
+	if err := cfg.Profile.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: new RNIC: %w", cfg.Name, err)
+	}
+	if err := d.hw.init(&d.cfg); err != nil {
+		return nil, fmt.Errorf("%s: new RNIC: %w", cfg.Name, err)
+	}
+	if err := d.cc.init(&d.cfg); err != nil {
+		return nil, fmt.Errorf("%s: new RNIC: DCQCN: %w", cfg.Name, err)
+	}
 	d.port.init(d)
 	return d, nil
 }
@@ -85,7 +98,23 @@ func (d *Device) Name() string { return d.cfg.Name }
 func (d *Device) Loop() loop.Loop { return d.loop }
 
 // Counters are the device's so far.
-func (d *Device) Counters() Counters { return d.count }
+func (d *Device) Counters() Counters {
+	c := d.count
+	now := d.loop.Now()
+	for i := range c.Priority {
+		p := &c.Priority[i]
+		p.TxPause = d.port.in.pauser.Frames[i]
+		p.RxPauseTime = uint64(d.port.paused.Time(now, uint8(i)))
+		p.TxPauseTime = uint64(d.port.in.pauser.Time(now, uint8(i)))
+	}
+	if t := d.hw.mtt; t != nil {
+		c.MTTHits, c.MTTMisses = t.hits, t.misses
+	}
+	if t := d.hw.iommu; t != nil {
+		c.IOMMUHits, c.IOMMUMisses = t.hits, t.misses
+	}
+	return c
+}
 
 // Attr implements verbs.Device.
 func (d *Device) Attr() verbs.DeviceAttr {
@@ -186,18 +215,34 @@ func (d *Device) leave(f *link.Frame, at loop.Time) {
 
 // Receive implements link.Receiver: a frame has arrived at the port.
 func (d *Device) Receive(f *link.Frame) {
-	d.receive(f)
+	switch {
+	case d.port.down || d.closed:
+	case f.Kind != roce.KindRoCE:
+		d.port.receive(f)
+	default:
+		d.take(f)
+	}
 	d.frames.Put(f)
 }
 
+// take is a RoCE packet's way through the receive buffer. State machines act on it at once; what comes of that is
+// visible when the stages are through with it.
+func (d *Device) take(f *link.Frame) {
+	now := d.loop.Now()
+	n, priority := f.Len, d.cfg.Priorities.Of(f.TrafficClass)
+	if !d.port.in.admit(now, n, priority) {
+		return
+	}
+	c := &d.count.Priority[priority]
+	c.RxPackets++
+	c.RxBytes += uint64(n)
+	d.checked = d.hw.receive(now)
+	d.left = d.checked
+	d.receive(f)
+	d.port.in.hold(d.left, n, priority)
+}
+
 func (d *Device) receive(f *link.Frame) {
-	if d.port.down || d.closed {
-		return
-	}
-	if f.Kind != roce.KindRoCE {
-		d.port.receive(f)
-		return
-	}
 	p := &f.Packet
 	if f.Bytes != nil {
 		if !f.View.ICRCOK() {
@@ -218,11 +263,23 @@ func (d *Device) receive(f *link.Frame) {
 		d.count.StrayPackets++
 		return
 	}
+	if p.BTH.Opcode == roce.CNP {
+		d.notified(f)
+		return
+	}
 	if q := d.find(p.BTH.DestQP); q != nil {
 		q.receive(f)
 		return
 	}
 	d.count.StrayPackets++
+}
+
+// land is when n bytes of the packet at hand, which was checked at a time, are on their way to an address of a memory
+// for good: then they count as written, and what is written behind them comes after them.
+func (d *Device) land(at loop.Time, addr uint64, n uint32, kind verbs.MemoryKind) loop.Time {
+	at = d.hw.place(at, addr, int(n), kind)
+	d.left = max(d.left, at)
+	return at
 }
 
 // find is the QP with a number, nil when there is none.

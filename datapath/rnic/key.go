@@ -28,6 +28,9 @@ func (r *region) bytes(addr, n uint64) []byte {
 	return r.mem.bytes[from : from+n : from+n]
 }
 
+// place is where an address of the region is in its device's address space: zero-based ones begin at 0.
+func (r *region) place(addr uint64) uint64 { return r.mem.addr + r.off + addr - r.addr }
+
 // live says that the region is still good and its memory still there.
 func (r *region) live() bool { return r.key != 0 && r.mem.bytes != nil }
 

@@ -62,7 +62,8 @@ func (l PCIeLink) String() string {
 //	                        ├────NIC── NIC 1
 //	                        ⋮
 //
-// Latencies are from a request's start to its last byte, without queueing and without the bytes' own time.
+// Latencies are from a request's start to its last byte, without queueing and without the bytes' own time. Writes are
+// posted: nobody waits for their latency but a completion that is written behind them (Stages.CQEWrite).
 type PCIeConfig struct {
 	NIC  PCIeLink // of each NIC
 	GPU  PCIeLink // of the GPU beside each NIC
@@ -70,8 +71,7 @@ type PCIeConfig struct {
 
 	MaxPayload int // bytes of a packet; 0: 256
 
-	HostRead, HostWrite time.Duration
-	GPURead, GPUWrite   time.Duration
+	HostRead, GPURead time.Duration // of reading a memory
 }
 
 // Validate says what is wrong.
@@ -89,7 +89,7 @@ func (c *PCIeConfig) Validate() error {
 	default:
 		return fmt.Errorf("PCIe MaxPayload is %d: give 128, 256, 512, 1024, 2048 or 4096 bytes", c.MaxPayload)
 	}
-	if min(c.HostRead, c.HostWrite, c.GPURead, c.GPUWrite) < 0 {
+	if min(c.HostRead, c.GPURead) < 0 {
 		return fmt.Errorf("a PCIe latency is negative")
 	}
 	return nil
@@ -107,11 +107,11 @@ const (
 
 // PCIe is a host's switch with its links. It lives on the host's loop.
 type PCIe struct {
-	c           PCIeConfig
-	shift       uint // log2 of the payload of a packet
-	host        pcieLink
-	slots       []*pcieSlot
-	read, wrote [2]time.Duration // latency by memory kind
+	c     PCIeConfig
+	shift uint // log2 of the payload of a packet
+	host  pcieLink
+	slots []*pcieSlot
+	read  [2]time.Duration // latency by memory kind
 }
 
 // pcieLink is a link's two directions, away from memory and towards it for GPU and Host; towards the device
@@ -147,7 +147,6 @@ func NewPCIe(c PCIeConfig) (*PCIe, error) {
 	}
 	p.host.train(c.Host)
 	p.read = [2]time.Duration{verbs.HostMemory: c.HostRead, verbs.GPUMemory: c.GPURead}
-	p.wrote = [2]time.Duration{verbs.HostMemory: c.HostWrite, verbs.GPUMemory: c.GPUWrite}
 	return p, nil
 }
 
@@ -214,16 +213,15 @@ func (s *pcieSlot) readAt(at loop.Time, n int, kind verbs.MemoryKind) loop.Time 
 	return s.transfer(at, n, kind).Add(s.p.read[kind&1])
 }
 
-// writeAt is when n bytes, which came at a time and may be written from another on, have left the NIC, and
-// when they are in a memory. What one NIC can't write yet holds up its own writes alone.
-func (s *pcieSlot) writeAt(came, from loop.Time, n int, kind verbs.MemoryKind) (left, there loop.Time) {
+// writeAt is when n bytes, which came at a time and may be written from another on, have left the NIC; they are in
+// memory the memory's latency later. What one NIC can't write yet holds up its own writes alone.
+func (s *pcieSlot) writeAt(came, from loop.Time, n int, kind verbs.MemoryKind) loop.Time {
 	n = s.p.cost(n)
 	memory := &s.p.host
 	if kind == verbs.GPUMemory {
 		memory = &s.gpu
 	}
-	left = max(memory.write.serve(came, n), s.nic.write.serve(from, n))
-	return left, left.Add(s.p.wrote[kind&1])
+	return max(memory.write.serve(came, n), s.nic.write.serve(from, n))
 }
 
 // free says that nothing of the switch costs anything.

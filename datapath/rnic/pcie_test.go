@@ -63,14 +63,13 @@ func TestNICsOfAHostShareTheRootComplexButNotTheirGPUs(t *testing.T) {
 }
 
 func TestReadsAndWritesDoNotSlowEachOther(t *testing.T) {
-	p := testPCIe(t, PCIeConfig{NIC: PCIeLink{4, 16}, Host: PCIeLink{4, 16}, HostRead: 500, HostWrite: 200})
+	p := testPCIe(t, PCIeConfig{NIC: PCIeLink{4, 16}, Host: PCIeLink{4, 16}, HostRead: 500})
 	s := p.attach()
 	for range 100 {
 		s.readAt(0, 4096, verbs.HostMemory)
 	}
-	left, there := s.writeAt(0, 0, 64, verbs.HostMemory)
-	if left > 10 || there.Sub(left) != 200 {
-		t.Errorf("a write behind reads left at %v and was there at %v", left, there)
+	if left := s.writeAt(0, 0, 64, verbs.HostMemory); left > 10 {
+		t.Errorf("a write behind reads left at %v", left)
 	}
 	if at := s.readAt(1_000_000, 64, verbs.HostMemory); at < 1_000_500 || at > 1_000_510 {
 		t.Errorf("a read of 64 bytes made at 1ms is there at %v, want 500 ns later", at)

@@ -1,21 +1,110 @@
 package rnic
 
 import (
+	"time"
+
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
-// pipeline is the device's stages: when work that is given to them now is done.
-type pipeline struct{}
+// pipeline is the device's stages as arithmetic: when work that is given to them now is done. State machines
+// act on a packet when it arrives or is made; the stages put off what comes of it.
+type pipeline struct {
+	st    *Stages
+	trace Tracer
+	slot  *pcieSlot
+	plain bool // no stage costs anything
 
-// doorbell is when a WQE that is posted now can be worked on.
-func (h *pipeline) doorbell(now loop.Time) loop.Time { return now }
+	doorbells   server // takes work queue elements
+	tx, rx      server // take packets
+	messageEach time.Duration
+	packetEach  time.Duration
+	mtt, iommu  *translator
 
-// transmit is when the payload of a packet that is made now is there.
-func (h *pipeline) transmit(now loop.Time, f *link.Frame, kind verbs.MemoryKind) loop.Time {
-	return now
+	placed loop.Time // when the last write so far is through its translation: writes keep their order
 }
 
-// receive is when a packet that arrived now has been processed.
-func (h *pipeline) receive(now loop.Time, f *link.Frame) loop.Time { return now }
+// wqeLen is what a work queue element takes, bytes: mlx5's basic block.
+const wqeLen = 64
+
+func (h *pipeline) init(c *Config) error {
+	h.st, h.trace = &c.Profile.Stages, c.Trace
+	pcie := c.PCIe
+	if pcie == nil {
+		own, err := NewPCIe(h.st.PCIe)
+		if err != nil {
+			return err
+		}
+		pcie = own
+	}
+	h.slot = pcie.attach()
+	h.messageEach, h.packetEach = each(h.st.MessageRate), each(h.st.PacketRate)
+	h.mtt, h.iommu = newTranslator(&h.st.MTT), newTranslator(&h.st.IOMMU)
+	free := *h.st
+	free.Prefetch, free.PCIe.MaxPayload = 0, 0
+	h.plain = free == Stages{} && pcie.c.free()
+	return nil
+}
+
+// doorbell is when a WQE that is posted now can be worked on.
+func (h *pipeline) doorbell(now loop.Time) loop.Time {
+	if h.plain {
+		return now
+	}
+	at := h.doorbells.occupy(now.Add(h.st.Doorbell), h.messageEach)
+	if h.st.WQEFetch > 0 {
+		at = h.slot.transfer(at, wqeLen, verbs.HostMemory).Add(h.st.WQEFetch)
+	}
+	return at
+}
+
+// translate is how long the addresses of n bytes take to be known.
+func (h *pipeline) translate(at loop.Time, addr uint64, n int) loop.Time {
+	if h.mtt != nil {
+		at = h.mtt.at(at, addr, n)
+	}
+	if h.iommu != nil {
+		at = h.iommu.at(at, addr, n)
+	}
+	return at
+}
+
+// transmit is when a packet that its source makes now can leave. Its payload is asked for ahead, as long as the
+// source has had something to send without a break.
+func (h *pipeline) transmit(now loop.Time, s *sender, f *link.Frame) loop.Time {
+	if h.plain {
+		return now
+	}
+	at := h.tx.occupy(max(s.since, now.Add(-h.st.Prefetch)), h.packetEach)
+	if n := f.Packet.PayloadLen; n > 0 && s.addr != 0 {
+		known := h.translate(at, s.addr, n)
+		// A packet that waits for its translation doesn't hold up the reads of others.
+		at = h.slot.readAt(at, n, s.kind).Add(known.Sub(at))
+	}
+	return at.Add(h.st.Headers)
+}
+
+// receive is when ICRC and QP context of a packet that arrives now have been checked.
+func (h *pipeline) receive(now loop.Time) loop.Time {
+	if h.plain {
+		return now
+	}
+	return h.rx.occupy(now, h.packetEach).Add(h.st.RxContext)
+}
+
+// place is when n bytes of a packet that was checked at a time have left the device for memory. Writes keep their
+// order, so one whose translation misses holds up those behind it.
+func (h *pipeline) place(at loop.Time, addr uint64, n int, kind verbs.MemoryKind) loop.Time {
+	if h.plain || n == 0 {
+		return at
+	}
+	h.placed = max(h.translate(at, addr, n), h.placed)
+	return h.slot.writeAt(at, h.placed, n, kind)
+}
+
+// tell traces a sender's packet.
+func (h *pipeline) tell(s *sender, stage Stage, at loop.Time, psn roce.PSN, n int) {
+	h.trace.Trace(TraceEvent{At: at, QPN: s.qpn, Message: s.message, PSN: psn, Bytes: int32(n), Stage: stage, Responder: s.responder})
+}

@@ -59,6 +59,9 @@ type Scheduler struct {
 	// Weights give each priority its share of the line, in packets of the MTU a round (deficit round robin by
 	// bytes). Priorities of weight 0 are strict: they go first, the highest number before the others.
 	Weights [8]int
+	// Burst is how many packets the port commits to the line at once, at most; 0: one. A pause finds one packet on
+	// the line and Burst - 1 that it can't hold back.
+	Burst int
 }
 
 // Pause is the port's flow control, both ways.
@@ -113,8 +116,6 @@ func (p *Profile) Validate() error {
 	}
 	check(p.MaxUnacked >= 0 && p.MaxUnacked < 1<<23, "MaxUnacked", p.MaxUnacked, "give how many PSNs may be unacknowledged, less than 2^23, or 0 for no limit but that")
 	check(p.AckRequestEvery >= 0, "AckRequestEvery", p.AckRequestEvery, "give after how many packets an ACK is asked for, or 0 for at the message's end alone")
-	check(p.MaxUnacked == 0 || p.AckRequestEvery > 0 && p.AckRequestEvery <= p.MaxUnacked, "AckRequestEvery", p.AckRequestEvery,
-		fmt.Sprintf("with at most %d PSNs unacknowledged an ACK must be asked for within as many, or a long message would stand still until its timeout", p.MaxUnacked))
 	check(p.AckEvery >= 0, "AckEvery", p.AckEvery, "give how many packets one ACK is for, or 0")
 	check(p.AckDelay >= 0, "AckDelay", p.AckDelay, "give how long an ACK may wait, or 0")
 	check(p.AckEvery <= 1 || p.AckDelay > 0, "AckDelay", p.AckDelay, fmt.Sprintf("with AckEvery %d an ACK that waits for more packets needs an end of its wait", p.AckEvery))
@@ -126,6 +127,7 @@ func (p *Profile) Validate() error {
 	for i, w := range p.Scheduler.Weights {
 		check(w >= 0 && w <= 1<<16, fmt.Sprintf("Scheduler.Weights[%d]", i), w, "give a share in packets a round, or 0 for strict priority")
 	}
+	check(p.Scheduler.Burst >= 0 && p.Scheduler.Burst <= 64, "Scheduler.Burst", p.Scheduler.Burst, "give how many packets are committed at once, at most 64, or 0 for one")
 	b := &p.Pause
 	check(b.XOFF >= 0 && b.XON >= 0 && b.Headroom >= 0, "Pause.XOFF", b.XOFF, "thresholds must not be negative")
 	check(b.XON <= b.XOFF, "Pause.XON", b.XON, fmt.Sprintf("it must not exceed XOFF %d", b.XOFF))

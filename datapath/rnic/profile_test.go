@@ -39,7 +39,8 @@ func TestWhatCannotBeIsRefusedByName(t *testing.T) {
 	for field, spoil := range map[string]func(*Profile){
 		"Recovery":             func(p *Profile) { p.Recovery = "go-back-1" },
 		"MaxUnacked":           func(p *Profile) { p.MaxUnacked = 1 << 23 },
-		"AckRequestEvery":      func(p *Profile) { p.AckRequestEvery = p.MaxUnacked + 1 },
+		"AckRequestEvery":      func(p *Profile) { p.AckRequestEvery = -1 },
+		"Scheduler.Burst":      func(p *Profile) { p.Scheduler.Burst = 65 },
 		"AckEvery":             func(p *Profile) { p.AckEvery = -1 },
 		"AckDelay":             func(p *Profile) { p.AckEvery = 4 },
 		"TimerTick":            func(p *Profile) { p.TimerTick = -1 },

@@ -14,16 +14,16 @@ import (
 var lossless3 = Pause{Lossless: 1 << 3, XOFF: 160_000, XON: 80_000, Headroom: 100_000}
 
 // fair gives CNPs' priority strict precedence, and the others equal shares.
-var fair = Scheduler{Weights: [8]int{4, 4, 4, 4, 4, 4, 0, 4}}
+var fair = Scheduler{Burst: 1, Weights: [8]int{4, 4, 4, 4, 4, 4, 0, 4}}
 
 // hardware are the stages that the vendor-like profiles share; see docs/rnic.md for where each figure is from.
 var hardware = Stages{
 	Doorbell: 150 * time.Nanosecond, WQEFetch: 450 * time.Nanosecond, MessageRate: 100e6,
 	Headers: 60 * time.Nanosecond, PacketRate: 150e6, Prefetch: 2 * time.Microsecond,
-	RxContext: 120 * time.Nanosecond, CQEWrite: 250 * time.Nanosecond,
+	RxContext: 120 * time.Nanosecond, CQEWrite: 300 * time.Nanosecond,
 	PCIe: PCIeConfig{
 		NIC: PCIeLink{4, 16}, GPU: PCIeLink{4, 16}, Host: PCIeLink{4, 16}, MaxPayload: 256,
-		HostRead: 450 * time.Nanosecond, HostWrite: 200 * time.Nanosecond, GPURead: 600 * time.Nanosecond, GPUWrite: 250 * time.Nanosecond,
+		HostRead: 450 * time.Nanosecond, GPURead: 600 * time.Nanosecond,
 	},
 }
 

@@ -26,6 +26,7 @@ type qp struct {
 	sendCQ *compQueue
 	recvCQ *compQueue
 	srq    *srq
+	pace   *pace // of requester and READ responses; nil before the first CNP
 
 	tx requester
 	rx responder
@@ -144,6 +145,7 @@ func (q *qp) reset() {
 	q.state = verbs.Reset
 	q.tx.reset()
 	q.rx.reset()
+	q.pace, q.tx.port.pace, q.rx.port.pace = nil, nil, nil
 	q.sendCQ.drop(q.num)
 	q.recvCQ.drop(q.num)
 	q.attr = verbs.QPAttr{}
@@ -154,7 +156,10 @@ func (q *qp) receive(f *link.Frame) {
 	d := q.dev
 	p := &f.Packet
 	info := p.Info()
-	at := d.hw.receive(d.loop.Now(), f)
+	at := d.checked
+	if f.ECN() == roce.CE {
+		d.marked(q, f, at)
+	}
 	if info.Transport != roce.Transport(transports[q.kind]) || p.BTH.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		d.count.StrayPackets++
 		return
@@ -194,7 +199,7 @@ func (q *qp) fail(at loop.Time) {
 // complete makes a completion of the QP on one of its queues.
 func (q *qp) complete(c *compQueue, wc *verbs.WC, at loop.Time, solicited bool) {
 	wc.QPN = q.num
-	if !c.push(wc, at, solicited || wc.Status != verbs.Success) && q.state != verbs.Err && q.state != verbs.Reset {
+	if !c.push(wc, at.Add(q.dev.hw.st.CQEWrite), solicited || wc.Status != verbs.Success) && q.state != verbs.Err && q.state != verbs.Reset {
 		q.dev.event(verbs.AsyncEvent{Type: verbs.EventQPFatal, QP: q})
 		q.fail(at)
 	}

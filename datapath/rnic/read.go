@@ -167,9 +167,11 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	i := psn.Sub(e.first)
 	e.next = psn.Next()
 	final := i == e.packets-1
+	r.port.addr, r.port.message = 0, uint64(e.msn)
 	if final {
 		e.pending = false
 		r.pending--
+		r.port.spent = r.pending == 0 && !r.reply.due
 	}
 	if e.atomic {
 		f := q.dev.frame(&q.path, roce.RCAtomicAcknowledge, q.attr.DestQPN, psn, 0)
@@ -201,7 +203,7 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 		// A copy: others may write there before it arrives, and on another processor.
 		f.Packet.Payload = room(f, int(n))
 		copy(f.Packet.Payload, e.region.bytes(e.va+uint64(off), uint64(n)))
-		f.Tag = uint8(e.region.mem.kind)
+		r.port.addr, r.port.kind = e.region.place(e.va+uint64(off)), e.region.mem.kind
 	}
 	return f
 }
@@ -224,6 +226,7 @@ func (r *responder) last(now loop.Time) *link.Frame {
 		return nil
 	}
 	r.reply.due = false
+	r.port.addr, r.port.spent = 0, true
 	f := r.acknowledge(r.reply.psn, r.reply.syndrome)
 	if r.closing {
 		r.q.fail(now)

@@ -41,11 +41,12 @@ func (r *responder) ack(at loop.Time) { r.answer(r.epsn.Add(-1), roce.ACK(roce.C
 // it would say of them that they are lost.
 func (r *responder) answer(psn roce.PSN, s roce.Syndrome, at loop.Time) {
 	r.owed, r.ackBy = 0, 0
-	if r.pending > 0 {
+	if r.pending > 0 || r.port.held != nil {
 		if r.reply.due && r.reply.syndrome.Kind() != roce.SyndromeACK && s.Kind() == roce.SyndromeACK {
 			return // a NAK of what is expected says more
 		}
 		r.reply = reply{true, psn, s}
+		r.port.spent = false
 		return
 	}
 	r.q.dev.port.control(r.acknowledge(psn, s), max(at, r.port.last))

@@ -39,7 +39,7 @@ type requester struct {
 }
 
 func (r *requester) init(q *qp) {
-	r.q, r.port.src = q, r
+	r.q, r.port.src, r.port.qpn = q, r, q.num
 	r.timer.Fire, r.delay.Fire, r.wakeup.Fire = r.expire, r.resumeAfterRNR, r.kick
 }
 
@@ -55,6 +55,7 @@ func (r *requester) reset() {
 // halt stops all that is under way.
 func (r *requester) halt() {
 	l := r.q.dev.loop
+	r.q.dev.port.forget(&r.port)
 	l.Disarm(&r.timer)
 	l.Disarm(&r.delay)
 	l.Disarm(&r.wakeup)

@@ -48,7 +48,7 @@ type reply struct {
 }
 
 func (r *responder) init(q *qp) {
-	r.q, r.port.src = q, r
+	r.q, r.port.src, r.port.qpn, r.port.responder = q, r, q.num, true
 	r.ackTimer.Fire = r.ackDue
 }
 
@@ -63,6 +63,7 @@ func (r *responder) reset() {
 
 // halt forgets what is under way.
 func (r *responder) halt() {
+	r.q.dev.port.forget(&r.port)
 	r.q.dev.loop.Disarm(&r.ackTimer)
 	r.told, r.came, r.closing, r.doing, r.region = false, false, false, roce.OpUnknown, nil
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
@@ -186,7 +187,8 @@ func (r *responder) send(p *roce.Packet, info *roce.Info, at loop.Time) {
 		}
 		r.doing, r.begun, r.got = roce.OpSend, p.BTH.PSN, 0
 	}
-	if status := r.place(p); status != verbs.Success {
+	status, at := r.place(p, at)
+	if status != verbs.Success {
 		r.spoil(status, at)
 		return
 	}
@@ -210,18 +212,18 @@ func (r *responder) send(p *roce.Packet, info *roce.Info, at loop.Time) {
 	r.passed(p, true, at)
 }
 
-// place writes a SEND's packet into the receive in use.
-func (r *responder) place(p *roce.Packet) verbs.Status {
+// place writes a SEND's packet, which may be written at a time, into the receive in use, and says when that is done.
+func (r *responder) place(p *roce.Packet, at loop.Time) (verbs.Status, loop.Time) {
 	n := uint32(p.PayloadLen)
 	switch {
 	case n > r.recv.length-r.got:
-		return verbs.LocLenErr
+		return verbs.LocLenErr, at
 	case n > 0 && r.recv.bad:
-		return verbs.LocProtErr
+		return verbs.LocProtErr, at
 	}
-	scatter(r.recv.sgl, r.got, p.Payload)
+	addr, kind := scatter(r.recv.sgl, r.got, p.Payload)
 	r.got += n
-	return verbs.Success
+	return verbs.Success, r.q.dev.land(at, addr, n, kind)
 }
 
 // write takes a packet of a WRITE.
@@ -250,6 +252,7 @@ func (r *responder) write(p *roce.Packet, info *roce.Info, at loop.Time) {
 			return
 		}
 		copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)
 		r.left -= n
 		r.got += n

@@ -47,11 +47,14 @@ func (r *requester) packet(w *wqe, i int, t *path, destQP uint32, refer bool) *l
 		p.ImmDt, p.IETH = w.imm, w.imm
 		p.BTH.SE = w.flags&verbs.Solicited != 0
 	}
+	r.port.message = uint64(r.cur)
+	r.port.spent = i == w.packets-1 && r.cur+1 == r.ring.tail
 	if w.flags&verbs.Inline != 0 {
+		r.port.addr = 0
 		p.Payload = room(f, int(n))
 		copy(p.Payload, w.inline[off:off+n])
 	} else {
-		gather(f, w.sgl, off, n, refer)
+		r.port.addr, r.port.kind = gather(f, w.sgl, off, n, refer)
 	}
 	return f
 }
@@ -94,6 +97,8 @@ func (r *requester) ask(w *wqe, i int, now loop.Time) *link.Frame {
 		p.AtomicETH = roce.AtomicETH{VA: w.raddr, RKey: w.rkey, SwapAdd: w.cmpAdd}
 	}
 	r.asked = 0
+	r.port.addr, r.port.message = 0, uint64(r.cur)
+	r.port.spent = r.cur+1 == r.ring.tail
 	r.sent(w.packets-i, true, now)
 	return f
 }
@@ -125,7 +130,6 @@ func (r *requester) cast(w *wqe, i int, now loop.Time) *link.Frame {
 		if w.gram.qkey&(1<<31) != 0 { // 10.2.5: the QP's own is meant
 			f.Packet.DETH.QKey = q.attr.QKey
 		}
-		r.port.priority = t.priority
 	}
 	r.psn = r.psn.Next()
 	r.una, r.high = r.psn, r.psn

@@ -45,7 +45,8 @@ func (r *responder) unreliableSend(p *roce.Packet, info *roce.Info, at loop.Time
 		}
 		r.doing, r.got = roce.OpSend, 0
 	}
-	if status := r.place(p); status != verbs.Success {
+	status, at := r.place(p, at)
+	if status != verbs.Success {
 		r.misfit(status, at)
 		return
 	}
@@ -95,6 +96,7 @@ func (r *responder) unreliableWrite(p *roce.Packet, info *roce.Info, at loop.Tim
 	}
 	if n > 0 {
 		copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)
 		r.left -= n
 		r.got += n

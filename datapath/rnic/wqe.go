@@ -114,11 +114,11 @@ func (s *sge) piece(off, n uint32) []byte {
 }
 
 // gather gives a frame the n bytes from an offset of a list on: a reference when they lie in one piece
-// and may be referred to, else a copy.
-func gather(f *link.Frame, list []sge, off, n uint32, refer bool) {
+// and may be referred to, else a copy. It says where the first of them comes from: 0 for none.
+func gather(f *link.Frame, list []sge, off, n uint32, refer bool) (addr uint64, kind verbs.MemoryKind) {
 	f.Packet.Payload = nil
 	if n == 0 {
-		return
+		return 0, 0
 	}
 	var buf []byte
 	for i := range list {
@@ -127,12 +127,14 @@ func gather(f *link.Frame, list []sge, off, n uint32, refer bool) {
 			off -= s.length
 			continue
 		}
-		f.Tag = uint8(s.mem.kind)
+		if addr == 0 {
+			addr, kind = s.mem.addr+s.off+uint64(off), s.mem.kind
+		}
 		b := s.piece(off, n)
 		if buf == nil {
 			if refer && uint32(len(b)) == n {
 				f.Packet.Payload = b
-				return
+				return addr, kind
 			}
 			buf = room(f, int(n))[:0]
 		}
@@ -143,6 +145,7 @@ func gather(f *link.Frame, list []sge, off, n uint32, refer bool) {
 		off = 0
 	}
 	f.Packet.Payload = buf[:f.Packet.PayloadLen]
+	return addr, kind
 }
 
 // room is n bytes that the frame owns.
@@ -153,11 +156,11 @@ func room(f *link.Frame, n int) []byte {
 	return f.Buf[:n]
 }
 
-// scatter writes bytes to a list, from an offset of it on.
-func scatter(list []sge, off uint32, b []byte) {
+// scatter writes bytes to a list, from an offset of it on. It says where the first of them goes to: 0 for none.
+func scatter(list []sge, off uint32, b []byte) (addr uint64, kind verbs.MemoryKind) {
 	for i := range list {
 		if len(b) == 0 {
-			return
+			break
 		}
 		s := &list[i]
 		if off >= s.length {
@@ -165,8 +168,12 @@ func scatter(list []sge, off uint32, b []byte) {
 			continue
 		}
 		n := min(s.length-off, uint32(len(b)))
+		if addr == 0 {
+			addr, kind = s.mem.addr+s.off+uint64(off), s.mem.kind
+		}
 		copy(s.piece(off, n), b[:n])
 		b = b[n:]
 		off = 0
 	}
+	return addr, kind
 }

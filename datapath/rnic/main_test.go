@@ -1,9 +1,0 @@
-package rnic
-
-import (
-	"testing"
-
-	"github.com/rocebed/rocebed/internal/testleak"
-)
-
-func TestMain(m *testing.M) { testleak.Main(m) }
