@@ -16,7 +16,7 @@ type cnpFlow struct {
 
 // congestion is DCQCN in the device.
 type congestion struct {
-	ect      bool // packets are sent as ones that can be marked
+	ect      bool // data is sent as packets that can be marked
 	np       *dcqcn.NP[cnpFlow]
 	reaction *dcqcn.Reaction
 }
@@ -40,8 +40,9 @@ func (c *congestion) init(cfg *Config) error {
 	return err
 }
 
-// ect is a traffic class as the device sends it where DCQCN is on: a NIC that reacts to marks says that its
-// packets can be marked, whatever the application chose (ECT(0), as ConnectX does).
+// ect is a traffic class as a connected queue pair's data is sent where DCQCN is on: a NIC that reacts to marks says
+// that its packets can be marked, whatever the application chose (ECT(0), as ConnectX does). Datagrams, which no
+// reaction point slows down, and ACKs go out as the address handle says.
 func ect(class uint8) uint8 {
 	if roce.ECN(class&3) == roce.NotECT {
 		class |= uint8(roce.ECT0)

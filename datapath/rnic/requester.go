@@ -39,7 +39,7 @@ type requester struct {
 }
 
 func (r *requester) init(q *qp) {
-	r.q, r.port.src, r.port.qpn = q, r, q.num
+	r.q, r.port.src, r.port.qpn, r.port.ect = q, r, q.num, q.dev.cc.ect && q.kind != verbs.UD
 	r.timer.Fire, r.delay.Fire, r.wakeup.Fire = r.expire, r.resumeAfterRNR, r.kick
 }
 

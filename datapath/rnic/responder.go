@@ -48,7 +48,7 @@ type reply struct {
 }
 
 func (r *responder) init(q *qp) {
-	r.q, r.port.src, r.port.qpn, r.port.responder = q, r, q.num, true
+	r.q, r.port.src, r.port.qpn, r.port.responder, r.port.ect = q, r, q.num, true, q.dev.cc.ect
 	r.ackTimer.Fire = r.ackDue
 }
 

@@ -24,6 +24,7 @@ type sender struct {
 	kind  verbs.MemoryKind // where its payload comes from
 	addr  uint64           // the payload's address; 0: nothing is read from memory
 
+	ect   bool        // what it sends can be marked
 	pace  *pace       // nil: at line rate
 	since loop.Time   // from when on it has had something to send without a break
 	held  *link.Frame // made already: its payload isn't there yet
@@ -47,6 +48,7 @@ const (
 // ready says that s has, or may have, something to send.
 func (p *port) ready(s *sender) {
 	if s.state != idle {
+		s.spent = false
 		return
 	}
 	s.since = p.d.loop.Now()
@@ -94,7 +96,7 @@ func (p *port) pull(s *sender, now, start loop.Time) *link.Frame {
 	if f == nil {
 		return nil
 	}
-	if p.d.cc.ect {
+	if s.ect {
 		f.TrafficClass = ect(f.TrafficClass)
 	}
 	if at := p.d.hw.transmit(now, s, f); at > start {

@@ -76,7 +76,7 @@ func (l *lab) open(host int) (*Device, error) {
 }
 
 func (w *wire) Send(f *link.Frame, at loop.Time) {
-	if w.lose > 0 && w.rng.Float64() < w.lose || w.tap != nil && !w.tap(f) || w.dest == nil || f.Dst == link.NoDst {
+	if w.lose > 0 && w.rng.Float64() < w.lose || w.tap != nil && !w.tap(f) || w.dest == nil || f.Kind == roce.KindRoCE && f.Dst == link.NoDst {
 		w.lab.frames.Put(f)
 		return
 	}

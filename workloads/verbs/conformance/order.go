@@ -103,7 +103,9 @@ func readAfterWrite(t T, s *Suite) {
 	const n = 7000
 	var wrs []verbs.SendWR
 	for i := range 8 {
-		wrs = append(wrs, p.wr(uint64(2*i), verbs.OpRDMAWrite, p.a.sge(i*n, n), 50000),
+		write := p.wr(uint64(2*i), verbs.OpRDMAWrite, p.a.sge(i*n, n), 50000)
+		write.Flags |= verbs.Fence // without it the next WRITE may be done before the READ (10.8.3.3)
+		wrs = append(wrs, write,
 			p.wr(uint64(2*i+1), verbs.OpRDMARead, p.a.sge(100000+i*n, n), 50000))
 	}
 	p.a.send(p.a.qp, wrs...)
