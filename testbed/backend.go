@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"strings"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -14,16 +16,19 @@ import (
 // the backend works.
 type Builder struct {
 	Backend Backend
+	// Virtual says that the backend's time is virtual: dilation means nothing there, and a fabric lives only as long
+	// as a run.
+	Virtual bool
 	// Built says why this binary can't on any machine, in a guest as little as here; nil when it can.
 	Built func() error
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
-	// CheckName says whether a testbed may be called that.
+	// CheckName says whether a testbed may be called that; nil: anything does.
 	CheckName func(testbed string) error
 	// Check refuses what of a scenario the backend can't do at a dilation, before anything is
 	// created: node kinds, features, faults. Its errors are strict.PathErrors from the scenario's top.
 	Check func(s *Scenario, d loop.Dilation) error
-	// Calibrate is the smallest dilation at which this machine carries the scenario.
+	// Calibrate is the smallest dilation at which this machine carries the scenario. A Virtual backend has none.
 	Calibrate func(ctx context.Context, s *Scenario) (loop.Dilation, string, error)
 	// Build brings the fabric up. What it made is gone again when it returns an error.
 	Build func(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error)
@@ -64,13 +69,80 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	if want == "" {
 		want = s.Backend
 	}
-	if want == Soft || want == Sim {
-		return Choice{}, fmt.Errorf("%w: this rocebed has no %s backend: use --backend %s, which runs on rdma_rxe here or in the guest", ErrIncapable, want, Kernel)
+	switch {
+	case want == Auto && guest: // the guest's kernel is what it is for
+		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), true)
+	case want == Auto:
+		return chooseAuto(ctx)
+	case want == Kernel:
+		return chooseKernel(ctx, fmt.Sprintf("backend %s, as asked", Kernel), guest)
+	case guest:
+		return Choice{}, fmt.Errorf("%w: the guest brings a kernel, and the %s backend needs none of its own: leave --guest out, or use --backend %s", ErrIncapable, want, Kernel)
 	}
-	asked := fmt.Sprintf("backend %s, as asked", Kernel)
-	if want == Auto {
-		asked = fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel)
+	b := builders[want]
+	if b == nil {
+		return Choice{}, fmt.Errorf("%w: this rocebed has no %s backend on %s: it has %s", ErrIncapable, want, runtime.GOOS, strings.Join(registered(), ", "))
 	}
+	if err := errors.Join(b.Built(), b.Capable(ctx)); err != nil {
+		return Choice{}, fmt.Errorf("%w: %w", ErrIncapable, err)
+	}
+	return Choice{Backend: want, Builder: b, Why: fmt.Sprintf("backend %s, as asked; %s", want, what[want])}, nil
+}
+
+// what says in a few words what a backend is, where no guest is in question.
+var what = map[Backend]string{
+	Soft: "software NICs and switches on this machine's veths",
+	Sim:  "software NICs and switches in memory, in virtual time: nothing waits for the clock, and dilation means nothing",
+}
+
+// registered are the backends that this rocebed has, in the order in which auto prefers them.
+func registered() (names []string) {
+	for _, b := range []Backend{Kernel, Soft, Sim} {
+		if builders[b] != nil {
+			names = append(names, string(b))
+		}
+	}
+	return names
+}
+
+// chooseAuto takes the kernel where this machine's can, else software nodes in real time, else the guest's kernel;
+// and where there is none of them, virtual time.
+func chooseAuto(ctx context.Context) (Choice, error) {
+	kernel := capable(ctx, Kernel)
+	if kernel == nil {
+		return Choice{Backend: Kernel, Builder: builders[Kernel],
+			Why: fmt.Sprintf("backend %s: it runs verbs on a real kernel; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead, --backend %s in virtual time)", Kernel, Sim)}, nil
+	}
+	if soft := capable(ctx, Soft); soft == nil {
+		return Choice{Backend: Soft, Builder: builders[Soft], Why: fmt.Sprintf("backend %s: %s, because this machine's kernel can't run the %s backend: %v (--backend %s runs it in a microVM, --backend %s in virtual time)",
+			Soft, what[Soft], Kernel, kernel, Kernel, Sim)}, nil
+	}
+	if builders[Kernel] != nil || runtime.GOOS == "linux" {
+		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), false)
+	}
+	if sim := capable(ctx, Sim); sim != nil {
+		return Choice{}, fmt.Errorf("%w: %w", ErrIncapable, sim)
+	}
+	return Choice{Backend: Sim, Builder: builders[Sim], Why: fmt.Sprintf("backend %s: %s; the others need Linux", Sim, what[Sim])}, nil
+}
+
+// capable says why this machine, or this binary, can't run a backend.
+func capable(ctx context.Context, name Backend) error {
+	b := builders[name]
+	if b == nil {
+		if name == Kernel {
+			return errNotBuilt
+		}
+		return fmt.Errorf("this rocebed has no %s backend on %s", name, runtime.GOOS)
+	}
+	if err := b.Built(); err != nil {
+		return err
+	}
+	return b.Capable(ctx)
+}
+
+// chooseKernel takes this machine's kernel where it can, else the guest's.
+func chooseKernel(ctx context.Context, asked string, guest bool) (Choice, error) {
 	b := builders[Kernel]
 	if b != nil {
 		if err := b.Built(); err != nil { // a guest would run this same binary
@@ -80,13 +152,7 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	if guest {
 		return Choice{Backend: Kernel, Guest: true, Builder: b, Why: asked + "; in the guest, as asked"}, nil
 	}
-	var incapable error
-	switch {
-	case b == nil:
-		incapable = errNotBuilt
-	default:
-		incapable = b.Capable(ctx)
-	}
+	incapable := capable(ctx, Kernel)
 	if incapable == nil {
 		return Choice{Backend: Kernel, Builder: b, Why: asked + "; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead)"}, nil
 	}

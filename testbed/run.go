@@ -101,7 +101,7 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, err
 	}
-	if choice.Builder != nil {
+	if choice.Builder != nil && choice.Builder.CheckName != nil {
 		if err := choice.Builder.CheckName(opt.Testbed); err != nil {
 			return nil, err
 		}

@@ -44,6 +44,8 @@ func Up(ctx context.Context, s *Scenario, opt UpOptions) (fabric.Fabric, Choice,
 		return nil, choice, err
 	case choice.Guest:
 		return nil, choice, fmt.Errorf("%w: %s", ErrIncapable, choice.Why)
+	case choice.Builder.Virtual:
+		return nil, choice, fmt.Errorf("%w: the %s backend's time is virtual, so there is nothing to come back to: rocebed run runs a scenario in it", ErrIncapable, choice.Backend)
 	}
 	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, choice, err
@@ -70,6 +72,9 @@ func (c Choice) check(s *Scenario, d loop.Dilation) error {
 
 // dilation is the scenario's, or the smallest that the machine sustains.
 func (c Choice) dilation(ctx context.Context, s *Scenario, p Progress) (loop.Dilation, error) {
+	if c.Builder.Virtual {
+		return 1, nil
+	}
 	if s.Dilation != 0 {
 		return loop.NewDilation(uint64(s.Dilation))
 	}

@@ -25,6 +25,9 @@ type Counters struct {
 	RxWriteRequests      uint64 // rx_write_requests
 	RxAtomicRequests     uint64 // rx_atomic_requests
 
+	Retries              uint64 // times that a requester went back, or was told what to repeat, RNR NAKs aside
+	RetryExceeded        uint64 // req_transport_retries_exceeded
+	RNRRetryExceeded     uint64 // req_rnr_retries_exceeded
 	RetransmittedPackets uint64 // data packets sent again
 	StrayPackets         uint64 // packets for no QP, or one that can't take them
 	GhostACKs            uint64 // responses to nothing outstanding

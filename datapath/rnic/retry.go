@@ -44,9 +44,11 @@ func (r *requester) expire() {
 // without any progress (9.9.2.1.1).
 func (r *requester) retry(at loop.Time) {
 	if r.retries == 0 {
+		r.q.dev.count.RetryExceeded++
 		r.fail(verbs.RetryExcErr, at)
 		return
 	}
+	r.q.dev.count.Retries++
 	r.retries--
 	r.rewind()
 	r.kick()
@@ -116,6 +118,7 @@ func (r *requester) notReady(psn roce.PSN, code uint8, at loop.Time) {
 	}
 	if q.attr.RNRRetry != forEver {
 		if r.rnr == 0 {
+			q.dev.count.RNRRetryExceeded++
 			r.fail(verbs.RNRRetryExcErr, at)
 			return
 		}

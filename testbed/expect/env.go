@@ -118,7 +118,11 @@ func (e *Env) metricFunction(name string, reduce func([]*metrics.Series) float64
 		case err != nil:
 			return types.WrapErr(err)
 		case len(all) == 0:
-			return types.NewErr("no series of %s matches %v: this backend doesn't measure it, or no such node", metric, labels)
+			hint := ""
+			if ours, how, known := metrics.Elsewhere(metric); known && ours != "" {
+				hint = strings.TrimSuffix(fmt.Sprintf(" (every backend has %s, %s", ours, how), ", ") + ")"
+			}
+			return types.NewErr("no series of %s matches %v: this backend doesn't measure it, or no such node%s", metric, labels, hint)
 		}
 		if name == "delta" || name == "after" {
 			for _, s := range all {

@@ -118,6 +118,16 @@ func TestAMetricThatNobodyMeasuredHasNoValue(t *testing.T) {
 	}
 }
 
+func TestACounterOfOtherNICsThatNobodyMeasuredNamesTheOneThatEveryBackendHas(t *testing.T) {
+	p, problems := testEnv(t).Compile(`delta("packet_seq_err") == 0`)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	if v := p.Eval(testValues()); v.Passed || !strings.Contains(v.Err, "every backend has rcvd_seq_err)") {
+		t.Errorf("got %s", v)
+	}
+}
+
 func TestACounterThatWasNotReadAfterTheRunHasNoGrowth(t *testing.T) {
 	v := testValues()
 	v.Metrics.Add(metrics.Reading{Phase: metrics.Before, Samples: []metrics.Sample{{Name: "send_err", Labels: []string{"h1", "eth0"}, Value: 3}}})
@@ -139,8 +149,8 @@ func TestWhatMakesNoSenseIsRefusedAtItsPlace(t *testing.T) {
 		`workloads["rnig"].errors == 0`:               {1, 11, `there is no workload "rnig"`, "ring"},
 		`faults["losy"].healed`:                       {1, 8, `there is no fault "losy"`, "lossy"},
 		`delta("out_of_seq_requests") == 0`:           {1, 7, `there is no metric "out_of_seq_requests"`, "out_of_seq_request"},
-		`delta("local_ack_timeout_err") == 0`:         {1, 7, "the nearest is completer_retry_err, which counts", "completer_retry_err"},
-		`delta("np_cnp_sent") == 0`:                   {1, 7, "rxe sends no congestion notifications", ""},
+		`delta("port_xmit_data") == 0`:                {1, 7, "the nearest is sent_bytes, in bytes", "sent_bytes"},
+		`delta("roce_adp_retrans") == 0`:              {1, 7, "no NIC here retransmits adaptively", ""},
 		`delta("sent_pkts", {"nod": "h1"}) == 0`:      {1, 21, `no label "nod"`, "node"},
 		`delta("sent_pkts", {"node": "h3"}) == 0`:     {1, 29, `no node "h3"`, "h1"},
 		`delta("qdisc_backlog_bytes") == 0`:           {1, 7, "is a gauge", ""},

@@ -185,8 +185,8 @@ func (s *SwitchModel) validate() error {
 			wrong(at+".priority", "%d is not a priority from 0 to 7, or is there already", q.Priority)
 		}
 		seen[q.Priority] = true
-		if q.Weight != nil && (*q.Weight < 0 || *q.Weight > 1<<16) {
-			wrong(at+".weight", "%d is not from 0 (strict) to 65536", *q.Weight)
+		if q.Weight != nil && (*q.Weight < 0 || *q.Weight > 1000) {
+			wrong(at+".weight", "%d is not from 0 (strict) to 1000", *q.Weight)
 		}
 		if q.ECN != nil {
 			if q.ECN.Priorities != nil {

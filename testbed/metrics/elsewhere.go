@@ -6,7 +6,8 @@ import (
 )
 
 // elsewhere says under which name, if any, a counter that mlx5 NICs or the port counters of InfiniBand have
-// is found here. Names of mlx5: drivers/infiniband/hw/mlx5/counters.c.
+// is found on every backend; software NICs have some of them under their own names too. Names of mlx5:
+// drivers/infiniband/hw/mlx5/counters.c, and ethtool's.
 var elsewhere = []struct{ theirs, ours, how string }{
 	{"packet_seq_err", "rcvd_seq_err", ""},
 	{"out_of_sequence", "out_of_seq_request", ""},
@@ -19,14 +20,18 @@ var elsewhere = []struct{ theirs, ours, how string }{
 	{"np_cnp_sent", "", "rxe sends no congestion notifications"},
 	{"rp_cnp_handled", "", "rxe does not react to congestion notifications"},
 	{"rx_icrc_encapsulated", "", "rxe drops packets with a wrong ICRC uncounted; fault_hits says how many were damaged"},
+	{"roce_adp_retrans", "", "no NIC here retransmits adaptively"},
+	{"rx_prio3_pause", "rx_prio_pause", "with the priority as a label"},
+	{"tx_prio3_pause", "tx_prio_pause", "with the priority as a label"},
+	{"rx_prio3_pause_duration", "rx_prio_pause_duration", "with the priority as a label, in nanoseconds"},
 	{"port_xmit_packets", "sent_pkts", ""},
 	{"port_rcv_packets", "rcvd_pkts", ""},
 	{"port_xmit_data", "sent_bytes", "in bytes, not in words of four"},
 	{"port_rcv_data", "rcvd_bytes", "in bytes, not in words of four"},
 }
 
-// Elsewhere says what stands here for a counter that other NICs have: the metric's name, or "" where nothing
-// does, and what to know about it. ok is false for a name that isn't known.
+// Elsewhere says what every backend has for a counter of other NICs: the metric's name, or "" where there is
+// nothing, and what to know about it. ok is false for a name that isn't known.
 func Elsewhere(name string) (ours, how string, ok bool) {
 	for _, e := range elsewhere {
 		if e.theirs == name {
@@ -39,7 +44,7 @@ func Elsewhere(name string) (ours, how string, ok bool) {
 // elsewhereTable is Elsewhere as a part of the metrics page.
 func elsewhereTable() string {
 	var b strings.Builder
-	b.WriteString("\n## Under other names\n\nWhat mlx5 NICs and port counters call it:\n\n| there | here | |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Under other names\n\nWhat mlx5 NICs and port counters call it, and what every backend has for it:\n\n| there | here | |\n| --- | --- | --- |\n")
 	for _, e := range elsewhere {
 		ours := "–"
 		if e.ours != "" {

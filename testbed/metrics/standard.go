@@ -7,9 +7,12 @@ var Standard = standard()
 
 // Sources name where metrics are read; they head the sections of docs/metrics.md.
 const (
-	SourceHW        = "rxe hw_counters"
+	SourceHW        = "rxe hw_counters, and what software NICs count alike"
 	SourceInterface = "interface"
 	SourceQdisc     = "qdisc"
+	SourceNIC       = "software NIC"
+	SourceSwitch    = "software switch"
+	SourcePause     = "software NIC and switch: flow control"
 	SourceMachine   = "machine"
 	SourceLoop      = "loop"
 	SourceWorkload  = "workload"
@@ -21,11 +24,14 @@ func standard() *Registry {
 	r.MustRegister(hwCounters()...)
 	r.MustRegister(interfaceCounters()...)
 	r.MustRegister(qdiscCounters()...)
+	r.MustRegister(nicCounters()...)
+	r.MustRegister(switchCounters()...)
+	r.MustRegister(pauseCounters()...)
 	r.MustRegister(ownMeasures()...)
 	return r
 }
 
-// Per-NIC counters of rdma_rxe, under the kernel's own names
+// Per-NIC counters of rdma_rxe, and of software NICs, under the kernel's own names
 // (drivers/infiniband/sw/rxe/rxe_hw_counters.c, and the byte counters that Linux 7.x added).
 func hwCounters() []Desc {
 	d := func(name, unit, help string) Desc {
@@ -83,7 +89,7 @@ func qdiscCounters() []Desc {
 		d("qdisc_requeues", "packets", Counter, "packets that the slot took back"),
 		d("qdisc_backlog_packets", "packets", Gauge, "packets standing in the slot"),
 		d("qdisc_backlog_bytes", "bytes", Gauge, "bytes standing in the slot"),
-		d("ecn_marked", "packets", Counter, "packets that the slot's marker set to CE"),
+		d("ecn_marked", "packets", Counter, "packets that the slot's marker set to CE; of a software switch, whose slots are queue0 to queue7, that the queue did"),
 	}
 }
 

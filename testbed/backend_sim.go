@@ -1,0 +1,43 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/sim"
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+func init() {
+	Register(&Builder{
+		Backend: Sim,
+		Virtual: true,
+		Built:   func() error { return nil },
+		Capable: func(context.Context) error { return nil },
+		Check:   simCheck,
+		Build: func(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
+			f, err := sim.Build(ctx, simConfig(cfg.Scenario))
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		},
+	})
+}
+
+func simConfig(s *Scenario) sim.Config {
+	return sim.Config{Plan: s.Plan, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
+}
+
+// simCheck refuses what virtual time has not.
+func simCheck(s *Scenario, _ loop.Dilation) error {
+	cfg := simConfig(s)
+	errs := []error{cfg.Check()}
+	for i := range s.Faults {
+		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package silicon
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// cut is a link that is down, or goes down and comes up again with a period: both ports lose their carrier. What
+// is in their queues and on the wire is lost. No switch uses routes over it until it is mended.
+type cut struct {
+	in   *Injector
+	name string
+	link int
+	ref  topo.PortRef
+	ends [2]*Port
+
+	period, downFor time.Duration // of a flap; else 0
+
+	// Each end's, on its loop.
+	at [2]cutEnd
+	// On the control loop.
+	control loop.Timer
+	down    bool
+	over    bool
+}
+
+// cutEnd is what a cut does at one port.
+type cutEnd struct {
+	in     bool // in force
+	down   bool
+	before uint64 // losses of carrier
+	timer  loop.Timer
+}
+
+func (e *cut) possible() error { return nil }
+
+func (e *cut) allowed() error {
+	if by, taken := e.in.cuts[e.link]; taken {
+		return fmt.Errorf("%s: fault %s has the link down already", e.ref, by)
+	}
+	return nil
+}
+
+func (e *cut) ports() []*Port { return e.ends[:] }
+
+// claim takes the link, and makes routing follow it from when its ports see it.
+func (e *cut) claim() {
+	e.in.cuts[e.link] = e.name
+	e.over = false
+	e.control.Fire = e.turn
+	e.turn()
+}
+
+// turn is routing's side of the link going down or up.
+func (e *cut) turn() {
+	e.down = !e.down
+	e.in.routing.SetLink(e.link, !e.down)
+	e.next(&e.control, e.in.ctl, e.down)
+}
+
+// next sets a flap's timer for when the link's state ends that began now.
+func (e *cut) next(t *loop.Timer, l loop.Loop, down bool) {
+	if e.period == 0 {
+		return
+	}
+	lasts := e.downFor
+	if !down {
+		lasts = e.period - e.downFor
+	}
+	l.Arm(t, l.Now().Add(lasts))
+}
+
+func (e *cut) release() {
+	delete(e.in.cuts, e.link)
+	e.in.ctl.Disarm(&e.control)
+	if e.down {
+		e.down = false
+		e.in.routing.SetLink(e.link, true)
+	}
+}
+
+func (e *cut) end(p *Port) *cutEnd {
+	if p == e.ends[0] {
+		return &e.at[0]
+	}
+	return &e.at[1]
+}
+
+func (e *cut) apply(p *Port) error {
+	c := e.end(p)
+	*c = cutEnd{in: true, before: p.lost}
+	c.timer.Fire = func() { e.set(p, c) }
+	e.set(p, c)
+	return nil
+}
+
+// set takes the carrier away, or gives it back.
+func (e *cut) set(p *Port, c *cutEnd) {
+	c.down = !c.down
+	p.carrier(!c.down)
+	e.next(&c.timer, p.Loop, c.down)
+}
+
+func (e *cut) verify(p *Port) error {
+	c := e.end(p)
+	switch {
+	case !c.in || p.lost == c.before:
+		return fmt.Errorf("%s: it has not lost its carrier", p.Ref)
+	case e.period == 0 && !p.Wire.IsCut():
+		return fmt.Errorf("%s: its wire carries frames", p.Ref)
+	}
+	return nil
+}
+
+// hits are the losses of carrier that the port saw.
+func (e *cut) hits(p *Port) uint64 { return p.lost - e.end(p).before }
+
+func (e *cut) heal(p *Port) {
+	c := e.end(p)
+	if !c.in {
+		return
+	}
+	p.Loop.Disarm(&c.timer)
+	if c.down {
+		c.down = false
+		p.carrier(true)
+	}
+	c.in = false
+}
+
+func (e *cut) clean(p *Port) error {
+	if p.Wire.IsCut() || p.down > 0 {
+		return fmt.Errorf("%s: it has no carrier", p.Ref)
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package silicon
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Injector applies faults to ports and their wires. What it keeps lives on its control loop, where its methods
+// are called and its callbacks come; what it does at a port it does on the port's loop.
+type Injector struct {
+	plan    *topo.Plan
+	seed    uint64
+	ctl     loop.Loop
+	port    func(topo.PortRef) *Port
+	routing *Routing
+
+	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
+	slowed map[int]string // ports, by number, whose rate a fault limits
+}
+
+// NewInjector makes an injector for the ports that port finds. routing hears of links that are down.
+func NewInjector(plan *topo.Plan, seed uint64, ctl loop.Loop, port func(topo.PortRef) *Port, routing *Routing) *Injector {
+	return &Injector{plan: plan, seed: seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}}
+}
+
+// effect is what a fault does at one place: a direction of a link, or a link. Its methods with a port run on that port's loop,
+// the others on the control loop.
+type effect interface {
+	// possible says why it can't be on this fabric at all, allowed why it can't be now; claim takes what only one fault
+	// may have, and release gives it back.
+	possible() error
+	allowed() error
+	claim()
+	release()
+	ports() []*Port
+	apply(*Port) error
+	verify(*Port) error
+	hits(*Port) uint64
+	heal(*Port)
+	clean(*Port) error
+}
+
+// Check implements fabric.Injector.
+func (in *Injector) Check(spec faults.Spec) error {
+	effects, err := in.plans(spec)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if err := errors.Join(e.possible(), e.allowed()); err != nil {
+			return named(spec.Name, "", err)
+		}
+	}
+	return nil
+}
+
+// Possible is Check before there is a fabric: what depends on other faults in force is not judged.
+func (in *Injector) Possible(spec faults.Spec) error {
+	effects, err := in.plans(spec)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if err := e.possible(); err != nil {
+			return named(spec.Name, "", err)
+		}
+	}
+	return nil
+}
+
+// Apply implements fabric.Injector: the fault comes into force on every port that it selects, or on none.
+func (in *Injector) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
+	if err := in.Check(spec); err != nil {
+		done(nil, err)
+		return
+	}
+	effects, err := in.plans(spec)
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	a := &applied{in: in, name: spec.Name, effects: effects}
+	for _, e := range effects {
+		e.claim()
+	}
+	a.each(effect.apply, func(err error) {
+		if err == nil {
+			done(a, nil)
+			return
+		}
+		a.Heal(func(herr error) {
+			if herr != nil { // what could not be undone stays the caller's to heal
+				done(a, errors.Join(named(a.name, "apply", err), herr))
+				return
+			}
+			done(nil, named(a.name, "apply", err))
+		})
+	})
+}
+
+// plans turns a fault into what it does at each place.
+func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, named(spec.Name, "", err)
+	}
+	strikes, err := faults.Resolve(&spec, in.plan.Topology)
+	if err != nil {
+		return nil, named(spec.Name, "", err)
+	}
+	var out []effect
+	cuts := map[int]bool{} // a link has one carrier, whichever directions are struck
+	for _, s := range strikes {
+		p, _ := in.plan.Port(s.Port)
+		switch spec.Kind {
+		case faults.LinkDown, faults.LinkFlap:
+			if cuts[p.Link] {
+				continue
+			}
+			cuts[p.Link] = true
+			out = append(out, &cut{in: in, name: spec.Name, link: p.Link, ends: [2]*Port{in.port(s.Port), in.port(p.Peer)},
+				ref: s.Port, period: spec.Period, downFor: spec.Down})
+			continue
+		}
+		for _, from := range in.senders(s) {
+			if spec.Kind == faults.RateLimit {
+				out = append(out, &slow{in: in, name: spec.Name, ref: from, port: in.port(from), rate: spec.Rate})
+				continue
+			}
+			imp, err := in.impairment(&spec, from)
+			if err != nil {
+				return nil, named(spec.Name, "", err)
+			}
+			out = append(out, &impaired{ref: from, port: in.port(from), what: imp})
+		}
+	}
+	return out, nil
+}
+
+// senders are the ports whose sending a strike is about: for what arrives at a port, its peer.
+func (in *Injector) senders(s faults.Strike) []topo.PortRef {
+	p, _ := in.plan.Port(s.Port)
+	switch s.Direction {
+	case faults.Egress:
+		return []topo.PortRef{s.Port}
+	case faults.Ingress:
+		return []topo.PortRef{p.Peer}
+	}
+	return []topo.PortRef{s.Port, p.Peer}
+}
+
+// random is the source of randomness of a fault on one direction of a link, as on the kernel backend.
+func (in *Injector) random(name string, from topo.PortRef) uint64 {
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, in.seed)
+	fmt.Fprintf(h, "%s\x00%s", name, from)
+	return binary.LittleEndian.Uint64(h.Sum(nil))
+}
+
+// applied is a fault in force.
+type applied struct {
+	in      *Injector
+	name    string
+	effects []effect
+	healed  bool
+	final   uint64 // hits when it was healed
+}
+
+// Verify implements fabric.Applied: what is in force is read back from the wires and the devices.
+func (a *applied) Verify(done func(error)) {
+	a.each(effect.verify, func(err error) { done(named(a.name, "verify", err)) })
+}
+
+// VerifyClean implements fabric.Applied.
+func (a *applied) VerifyClean(done func(error)) {
+	a.each(effect.clean, func(err error) { done(named(a.name, "verify that it is healed", err)) })
+}
+
+// Hits implements fabric.Applied.
+func (a *applied) Hits(done func(uint64, error)) {
+	if a.healed {
+		done(a.final, nil)
+		return
+	}
+	a.count(func(*Port, effect) {}, func(n uint64) { done(n, nil) })
+}
+
+// Heal implements fabric.Applied. What it counts is what was hit up to the moment in which the fault ended.
+func (a *applied) Heal(done func(error)) {
+	if a.healed {
+		done(nil)
+		return
+	}
+	a.count(func(p *Port, e effect) { e.heal(p) }, func(n uint64) {
+		for _, e := range a.effects {
+			e.release()
+		}
+		a.healed, a.final = true, n
+		done(nil)
+	})
+}
+
+// count sums the hits at all ports, and does something there right afterwards.
+func (a *applied) count(then func(*Port, effect), done func(uint64)) {
+	var sum uint64
+	a.visit(func(p *Port, e effect) func() {
+		n := e.hits(p)
+		then(p, e)
+		return func() { sum += n }
+	}, func() { done(sum) })
+}
+
+// each does something with every effect at every port of its, and joins the errors in that order.
+func (a *applied) each(do func(effect, *Port) error, done func(error)) {
+	var errs []error
+	a.visit(func(p *Port, e effect) func() {
+		err := do(e, p)
+		return func() { errs = append(errs, err) }
+	}, func() { done(errors.Join(errs...)) })
+}
+
+// visit runs do on the loop of every port of every effect, what it returns back on the control loop, and then done.
+func (a *applied) visit(do func(*Port, effect) func(), done func()) {
+	left := 0
+	for _, e := range a.effects {
+		left += len(e.ports())
+	}
+	if left == 0 {
+		done()
+		return
+	}
+	for _, e := range a.effects {
+		for _, p := range e.ports() {
+			p.Loop.Post(func() {
+				back := do(p, e)
+				a.in.ctl.Post(func() {
+					back()
+					if left--; left == 0 {
+						done()
+					}
+				})
+			})
+		}
+	}
+}
+
+func named(fault, what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case what == "":
+		return fmt.Errorf("fault %s: %w", fault, err)
+	}
+	return fmt.Errorf("fault %s: %s: %w", fault, what, err)
+}

@@ -1,0 +1,236 @@
+package silicon
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/rocebed/rocebed/datapath/asic"
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/rnic"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// Config is what a fabric's silicon is made from.
+type Config struct {
+	Plan     *topo.Plan
+	Settings fabric.Settings
+	Seed     uint64
+	// Dilation divides what counts wall time in a NIC (rxe's jiffies).
+	Dilation loop.Dilation
+}
+
+// Ground is what a backend lends a node to stand on.
+type Ground struct {
+	Loop   loop.Loop
+	Frames *link.Pool
+	// Wire makes what carries frames from a port across its link, propagation included.
+	Wire func(port *topo.PlanPort) (link.Wire, error)
+}
+
+// Maker makes the nodes of one fabric. It may be used on any goroutine, and at once on several.
+type Maker struct {
+	cfg    Config
+	byAddr map[roce.Addr]uint32 // the number of the port that has an address
+	kinds  func(node string) topo.Kind
+}
+
+// NewMaker prepares to make the nodes of a fabric. kinds says what each node is made of; nil: all are soft.
+func NewMaker(cfg Config, kinds func(node string) topo.Kind) *Maker {
+	m := &Maker{cfg: cfg, byAddr: make(map[roce.Addr]uint32, cfg.Plan.PortCount()), kinds: kinds}
+	for i := range cfg.Plan.PortCount() {
+		m.byAddr[roce.AddrFrom(cfg.Plan.PortAt(i).Addr.Addr())] = uint32(i)
+	}
+	return m
+}
+
+// Number is the fabric's number of the port that has an address, link.NoDst where none has.
+func (m *Maker) Number(a roce.Addr) uint32 {
+	if n, ok := m.byAddr[a]; ok {
+		return n
+	}
+	return link.NoDst
+}
+
+// Host is a host's silicon.
+type Host struct {
+	Name  string
+	Loop  loop.Loop
+	Ports []*Port // in the topology's order
+	NICs  []*NIC
+}
+
+// NIC is a device and its port.
+type NIC struct {
+	*rnic.Device
+	Port *Port
+	rate uint64
+}
+
+// SetRate changes the rate of the port's line.
+func (n *NIC) SetRate(rate uint64) {
+	n.rate = rate
+	n.Device.SetRate(rate)
+}
+
+// Rate is the line's.
+func (n *NIC) Rate() uint64 { return n.rate }
+
+// Host makes a host's NICs. They share the host's PCIe.
+func (m *Maker) Host(n *topo.Node, g Ground) (*Host, error) {
+	h := &Host{Name: n.Name, Loop: g.Loop}
+	model := m.cfg.Settings.NICs.Of(n.Name)
+	profile, priorities, err := m.profile(&model, n.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.Name, err)
+	}
+	pcie, err := rnic.NewPCIe(profile.Stages.PCIe)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.Name, err)
+	}
+	for _, p := range m.cfg.Plan.Ports(n.Name) {
+		port, err := m.port(&p, g)
+		if err != nil {
+			return nil, err
+		}
+		l := port.Link
+		cfg := rnic.Config{
+			Name: p.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: l.MTU, Rate: uint64(l.Rate),
+			Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Profile: profile, PCIe: pcie, Priorities: priorities,
+			Frames: g.Frames, Wire: port.Wire, Resolve: m.resolver(&p),
+		}
+		d, err := rnic.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		nic := &NIC{Device: d, Port: port, rate: uint64(l.Rate)}
+		port.end, port.device = nic, d
+		h.Ports = append(h.Ports, port)
+		h.NICs = append(h.NICs, nic)
+	}
+	return h, nil
+}
+
+// resolver says where addresses are, as seen from a NIC: behind the port across its link.
+func (m *Maker) resolver(p *topo.PlanPort) func(roce.Addr) (rnic.Neighbor, bool) {
+	via := roce.MAC(p.PeerMAC)
+	return func(a roce.Addr) (rnic.Neighbor, bool) {
+		i, ok := m.byAddr[a]
+		if !ok {
+			return rnic.Neighbor{}, false
+		}
+		return rnic.Neighbor{MAC: via, Dst: i, Selective: m.soft(m.cfg.Plan.PortAt(int(i)).Ref.Node)}, true
+	}
+}
+
+func (m *Maker) soft(node string) bool { return m.kinds == nil || m.kinds(node) == topo.SoftHost }
+
+// FabricNICs are the host's NICs as workloads get them.
+func (h *Host) FabricNICs(plan *topo.Plan) []fabric.NIC {
+	var out []fabric.NIC
+	for _, n := range h.NICs {
+		p := plan.PortAt(n.Port.Number)
+		out = append(out, fabric.NIC{Port: p.Ref, Rail: p.Rail, Device: n.Device, GIDIndex: 0, GID: verbs.GID(netip.AddrFrom16(p.Addr.Addr().As16()))})
+	}
+	return out
+}
+
+// Switch is a switch's silicon.
+type Switch struct {
+	*asic.Switch
+	Loop  loop.Loop
+	Ports []*Port // in the topology's order
+}
+
+// switchPort is one port of a switch.
+type switchPort struct {
+	sw    *asic.Switch
+	index int
+	rate  uint64
+}
+
+func (p *switchPort) SetLink(up bool) { p.sw.SetLink(p.index, up) }
+func (p *switchPort) SetRate(rate uint64) {
+	p.rate = rate
+	p.sw.SetRate(p.index, rate)
+}
+func (p *switchPort) Rate() uint64 { return p.rate }
+
+// Switch makes a switch.
+func (m *Maker) Switch(n *topo.Node, g Ground) (*Switch, error) {
+	s := &Switch{Loop: g.Loop}
+	model := m.cfg.Settings.Switches.Of(n.Name)
+	cfg := asic.Config{Name: n.Name, Loop: g.Loop, Seed: seedOf(m.cfg.Seed, n.Name, "asic"), Frames: g.Frames, Resolve: m.Number}
+	var ends []*switchPort
+	for i, p := range m.cfg.Plan.Ports(n.Name) {
+		port, err := m.port(&p, g)
+		if err != nil {
+			return nil, err
+		}
+		l := port.Link
+		s.Ports = append(s.Ports, port)
+		ends = append(ends, &switchPort{index: i, rate: uint64(l.Rate)})
+		cfg.Ports = append(cfg.Ports, asic.PortConfig{
+			Name: p.Ref.Port, Number: uint32(port.Number), MAC: roce.MAC(p.MAC), PeerMAC: roce.MAC(p.PeerMAC), Addr: roce.AddrFrom(p.Addr.Addr()),
+			Rate: uint64(l.Rate), Delay: l.Delay, Wire: port.Wire,
+		})
+	}
+	cfg.Routes = compile(m.cfg.Plan.RoutesByPort(n.Name, nil))
+	var err error
+	if cfg.Settings, err = switchSettings(&model, m.cfg.Plan, n); err != nil {
+		return nil, fmt.Errorf("%s: %w", n.Name, err)
+	}
+	if s.Switch, err = asic.New(cfg); err != nil {
+		return nil, err
+	}
+	for i, e := range ends {
+		e.sw = s.Switch
+		s.Ports[i].end, s.Ports[i].device, s.Ports[i].index = e, s.Switch, uint16(i)
+	}
+	return s, nil
+}
+
+// setRoutes replaces a switch's routes, on its loop.
+func (s *Switch) setRoutes(byPort [][]uint16) {
+	if err := s.SetRoutes(compile(byPort)); err != nil {
+		panic(err) // the plan's own ports
+	}
+}
+
+// compile makes the switch's routes of the plan's. Ways that share a slice are one set.
+func compile(byPort [][]uint16) asic.Routes {
+	r := asic.Routes{ByDst: make([]int32, len(byPort))}
+	known := map[*uint16]int32{}
+	for dst, way := range byPort {
+		r.ByDst[dst] = -1
+		if len(way) == 0 {
+			continue
+		}
+		set, ok := known[&way[0]]
+		if !ok {
+			ports := make([]int, len(way))
+			for i, p := range way {
+				ports[i] = int(p)
+			}
+			set = int32(len(r.Sets))
+			r.Sets = append(r.Sets, ports)
+			known[&way[0]] = set
+		}
+		r.ByDst[dst] = set
+	}
+	return r
+}
+
+// port makes one end of a link.
+func (m *Maker) port(p *topo.PlanPort, g Ground) (*Port, error) {
+	w, err := g.Wire(p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Ref, err)
+	}
+	return &Port{
+		Ref: p.Ref, Number: m.cfg.Plan.PortNumber(p.Ref), Loop: g.Loop, Wire: NewWire(w, g.Loop, g.Frames), Link: &m.cfg.Plan.Topology.Links[p.Link],
+	}, nil
+}

@@ -1,0 +1,79 @@
+package silicon
+
+import (
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Port is one end of a link: a device's port, and the wire that carries away what it sends. All but the names is
+// for its node's loop.
+type Port struct {
+	Ref    topo.PortRef
+	Number int // the plan's
+	Loop   loop.Loop
+	Wire   *Wire
+	Link   *topo.Link
+
+	end    end
+	device link.Receiver // takes what comes in
+	index  uint16        // of the port there
+	down   int           // faults that have the link down
+	lost   uint64        // times that the port lost its carrier
+	own    []string
+	tap    *tap
+}
+
+// end is what a port's device lets be done to the port.
+type end interface {
+	// SetLink says whether the port has a carrier, SetRate how fast its line is, in bits a second of fabric time.
+	SetLink(up bool)
+	SetRate(rate uint64)
+	// Rate is the line's.
+	Rate() uint64
+}
+
+// Receive implements link.Receiver: what the wire from across the link brings.
+func (p *Port) Receive(f *link.Frame) {
+	if p.tap != nil {
+		p.tap.received(f, p.Loop.Now())
+	}
+	f.Port = p.index
+	p.device.Receive(f)
+}
+
+// Inlet is where frames that come in at the port go, as port index of what: straight into the device, unless
+// something looks at them at the port.
+func (p *Port) Inlet() (to link.Receiver, index uint16) {
+	if p.tap != nil {
+		return p, p.index
+	}
+	return p.device, p.index
+}
+
+// carrier takes the carrier from the port, or gives it back, for one fault of perhaps several.
+func (p *Port) carrier(up bool) {
+	switch {
+	case !up:
+		p.Wire.Cut()
+		if p.down++; p.down == 1 {
+			p.lost++
+			p.end.SetLink(false)
+		}
+	default:
+		p.Wire.Mend()
+		if p.down--; p.down == 0 {
+			p.end.SetLink(true)
+		}
+	}
+}
+
+// clean says what a healed fault has left on the port.
+func (p *Port) clean(id string) error {
+	if _, _, _, there := p.Wire.Find(id); there {
+		return fmt.Errorf("%s: %s is still on the link", p.Ref, id)
+	}
+	return nil
+}

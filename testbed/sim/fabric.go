@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/silicon"
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+var _ interface {
+	fabric.Fabric
+	fabric.Virtual
+	fabric.Kinds
+	fabric.Capturer
+} = (*Fabric)(nil)
+
+// Check refuses what of a plan and its settings this backend can't make, by path from the scenario's top.
+func (c *Config) Check() error {
+	var errs []error
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		if n.Kind != "" && n.Kind != topo.SoftHost && n.Kind != topo.SoftSwitch {
+			errs = append(errs, strict.At("topology", "node %s: the sim backend makes no %s: nothing of the kernel lives in virtual time (the kernel backend does)", n.Name, n.Kind))
+		}
+	}
+	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings))...)
+}
+
+// CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when
+// it is applied.
+func (c *Config) CheckFault(spec faults.Spec) error {
+	return silicon.NewInjector(c.Plan, c.Seed, nil, func(topo.PortRef) *silicon.Port { return nil }, nil).Possible(spec)
+}
+
+// Topology is the fabric's topology.
+func (f *Fabric) Topology() *topo.Topology { return f.cfg.Plan.Topology }
+
+// Plan is the fabric's plan.
+func (f *Fabric) Plan() *topo.Plan { return f.cfg.Plan }
+
+// Dilation means nothing in virtual time.
+func (f *Fabric) Dilation() loop.Dilation { return 1 }
+
+// Epoch means nothing in virtual time.
+func (f *Fabric) Epoch() time.Time { return time.Time{} }
+
+// Hosts are the hosts in the topology's order.
+func (f *Fabric) Hosts() []fabric.Host {
+	out := make([]fabric.Host, len(f.hosts))
+	for i, h := range f.hosts {
+		out[i] = h
+	}
+	return out
+}
+
+// Host is the host of that name; nil: there is none.
+func (f *Fabric) Host(name string) fabric.Host {
+	if h := f.byName[name]; h != nil {
+		return h
+	}
+	return nil
+}
+
+// Kind is what a node was made of; empty for an unknown node.
+func (f *Fabric) Kind(node string) topo.Kind {
+	switch n := f.cfg.Plan.Node(node); {
+	case n == nil:
+		return ""
+	case n.Role == topo.Switch:
+		return topo.SoftSwitch
+	}
+	return topo.SoftHost
+}
+
+// Injector applies faults. It is called on the control loop.
+func (f *Fabric) Injector() fabric.Injector { return f.inject }
+
+// Control implements fabric.Virtual.
+func (f *Fabric) Control() loop.Loop { return f.control }
+
+// LookAhead implements fabric.Virtual.
+func (f *Fabric) LookAhead() time.Duration { return f.virtual.LookAhead() }
+
+// Now implements fabric.Virtual.
+func (f *Fabric) Now() loop.Time { return f.virtual.Now() }
+
+// Next implements fabric.Virtual.
+func (f *Fabric) Next() (loop.Time, bool) { return f.virtual.Next() }
+
+// Drive implements fabric.Virtual.
+func (f *Fabric) Drive(until loop.Time) { f.virtual.RunUntil(until) }
+
+// Events implements fabric.Virtual.
+func (f *Fabric) Events() uint64 { return f.virtual.Handled() }
+
+// Collect reads every metric of the fabric.
+func (f *Fabric) Collect(context.Context) ([]metrics.Sample, error) {
+	var r silicon.Readings
+	for _, h := range f.hosts {
+		r.Host(h.Host)
+	}
+	for _, s := range f.switches {
+		r.Switch(s.name, s.Switch)
+	}
+	return r.Samples, nil
+}
+
+// JudgeKeepUp has nothing to judge: virtual time waits for the machine.
+func (f *Fabric) JudgeKeepUp() error { return nil }
+
+// KeepUp is always nil.
+func (f *Fabric) KeepUp() error { return nil }
+
+// Warnings are what was rounded.
+func (f *Fabric) Warnings() []string { return slices.Clone(f.warnings) }
+
+// Close lets go of the fabric, of which nothing exists outside memory.
+func (f *Fabric) Close(context.Context) error { return nil }
+
+// Capture implements fabric.Capturer. It begins, and ends, between drives.
+func (f *Fabric) Capture(_ context.Context, ref topo.PortRef, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	p := f.port(ref)
+	if p == nil {
+		return nil, fmt.Errorf("%s: there is no such port", ref)
+	}
+	plan := f.cfg.Plan.PortAt(p.Number)
+	if err := p.Tap(sink, roce.MAC(plan.MAC), roce.MAC(plan.PeerMAC)); err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	arrives := f.wires[f.cfg.Plan.PeerNumber(p.Number)]
+	arrives.lead(p)
+	return func() (uint64, uint64, error) {
+		given, err := p.Untap()
+		arrives.lead(p)
+		return given, 0, err
+	}, nil
+}
