@@ -8,16 +8,21 @@ import (
 	"github.com/rocebed/rocebed/datapath/roce"
 )
 
-// xoff pauses a group's priorities, if they aren't paused yet.
+// xoff pauses a group's priorities, if they aren't paused yet. A pause that might end at once, as the
+// group holds nothing whose leaving would end it, is not begun.
 func (m *memory) xoff(now loop.Time, in *port, gi uint8) {
 	g := &in.groups[gi]
 	if g.xoff {
 		return
 	}
+	level := m.resumeLevel(in, gi)
+	if level >= m.used {
+		return
+	}
 	g.xoff = true
 	g.xoffs++
 	m.paused = append(m.paused, pausing{in, gi})
-	m.resumeAt = max(m.resumeAt, m.resumeLevel(in, gi))
+	m.resumeAt = max(m.resumeAt, level)
 	in.pause(now, in.table.sends[gi])
 }
 
@@ -115,6 +120,10 @@ func (p *port) onRefresh() {
 
 // obey takes a pause frame that came in.
 func (p *port) obey(now loop.Time, f *link.Frame) {
+	if !p.up || !p.sw.on {
+		p.sw.frames.Put(f)
+		return
+	}
 	pfc := &f.PFC
 	var read roce.PFC
 	switch {

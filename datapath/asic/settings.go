@@ -73,7 +73,7 @@ type Group struct {
 	// XONOffset is how far below the XOFF threshold the group's holdings must fall for its pause to end.
 	XONOffset dcqcn.Bytes `yaml:"xon_offset"`
 	// Headroom takes what comes after XOFF; what exceeds it is dropped. With AutoHeadroom it
-	// follows from the port's rate, delay and MTU (see Headroom).
+	// follows from the port's rate, delay and MTU, and PFC.Response (see func Headroom).
 	Headroom     dcqcn.Bytes `yaml:"headroom"`
 	AutoHeadroom bool        `yaml:"auto_headroom"`
 }
@@ -90,6 +90,9 @@ type PFC struct {
 	SendPause bool `yaml:"send_pause"`
 	// Quanta is what a pause asks for, in 512 bit times, 1 to 65535. It is repeated when half of it is over.
 	Quanta uint16 `yaml:"quanta"`
+	// Response is how long a peer may take from a pause frame's arrival to obeying it. Automatic headroom allows
+	// for it; the devices here take no time.
+	Response time.Duration `yaml:"response"`
 }
 
 // Action is what a watchdog does with a queue that it found stormed.

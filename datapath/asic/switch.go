@@ -45,12 +45,12 @@ func (s *Switch) seed(seed uint64) {
 func (s *Switch) Receive(f *link.Frame) {
 	now := s.loop.Now()
 	in := &s.ports[f.Port]
-	if !in.up || !s.on {
-		s.drop(f, in, DropDown)
-		return
-	}
 	if f.Kind == roce.KindPFC || f.Kind == roce.KindPause {
 		in.obey(now, f)
+		return
+	}
+	if !in.up || !s.on {
+		s.drop(f, in, DropDown)
 		return
 	}
 	in.rxFrames++

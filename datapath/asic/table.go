@@ -3,7 +3,6 @@ package asic
 import (
 	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/datapath/link"
-	"github.com/rocebed/rocebed/datapath/loop"
 )
 
 // table is a port's settings as the datapath reads them. Ports with equal settings, rate and delay
@@ -59,10 +58,6 @@ func (g *groupTable) threshold(left int64) int64 {
 	return g.xoff
 }
 
-// response is how long a peer may take to obey a pause frame: 802.1Q's bound at 100 Gb/s is 60 quanta
-// and what its PHY takes; the devices here take none.
-const response = 0 * loop.Duration(1)
-
 // compile makes the table of a port.
 func (s *PortSettings) compile(c *PortConfig) *table {
 	t := &table{
@@ -87,18 +82,19 @@ func (s *PortSettings) compile(c *PortConfig) *table {
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		t.groups[i] = groupTable{lossless: g.Lossless, alpha: g.Alpha, reserved: int64(g.Reserved), xoff: int64(g.XOFF), xonOffset: int64(g.XONOffset), headroom: int64(g.headroom(c, s.MTU))}
+		t.groups[i] = groupTable{lossless: g.Lossless, alpha: g.Alpha, reserved: int64(g.Reserved), xoff: int64(g.XOFF), xonOffset: int64(g.XONOffset), headroom: int64(s.headroom(i, c))}
 	}
 	return t
 }
 
-// headroom is the group's, worked out where it is automatic.
-func (g *Group) headroom(c *PortConfig, mtu int) dcqcn.Bytes {
-	if !g.Lossless {
+// headroom is a group's, worked out where it is automatic.
+func (s *PortSettings) headroom(group int, c *PortConfig) dcqcn.Bytes {
+	g := &s.Groups[group]
+	switch {
+	case !g.Lossless:
 		return 0
-	}
-	if g.AutoHeadroom {
-		return Headroom(c.Rate, c.Delay, response, mtu)
+	case g.AutoHeadroom:
+		return Headroom(c.Rate, c.Delay, s.PFC.Response, s.MTU)
 	}
 	return g.Headroom
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rocebed/rocebed/datapath/dcqcn"
 )
@@ -91,6 +92,7 @@ func (p *PortSettings) validate(j *judge, at string) {
 		j.alpha(g.Alpha, "%s.groups.%d.alpha", at, i)
 		j.wrong(g.Lossless && g.Alpha == 0 && g.XOFF == 0, g.XOFF, "a lossless group needs xoff, or alpha", "%s.groups.%d.xoff", at, i)
 	}
+	j.wrong(p.PFC.Response < 0 || p.PFC.Response > time.Second, p.PFC.Response, "give the time that a peer may take to obey, up to 1s", "%s.pfc.response", at)
 	j.size(p.Limit, "%s.limit", at)
 	j.wrong(p.MTU < 68 || p.MTU > 65535, p.MTU, "give the largest IP packet in bytes, 68 to 65535", "%s.mtu", at)
 	j.wrong(p.PFC.Quanta == 0 && p.PFC.Send != 0, p.PFC.Quanta, "a pause lasts 1 to 65535 quanta of 512 bit times", "%s.pfc.quanta", at)
@@ -111,7 +113,7 @@ func (s *Settings) setAside(ports []PortConfig) (n int64) {
 		for k := range 8 {
 			n += int64(p.Queues[k].Reserved)
 			if g := &p.Groups[k]; g.Lossless {
-				n += int64(g.Reserved + g.headroom(&ports[i], p.MTU))
+				n += int64(g.Reserved + p.headroom(k, &ports[i]))
 			}
 		}
 	}

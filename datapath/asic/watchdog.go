@@ -40,6 +40,9 @@ func (p *port) watchAfter(now loop.Time) {
 // onWatch declares the storms that are due and ends those that are over.
 func (p *port) onWatch() {
 	w, cfg, now := &p.watch, &p.sw.settings.Watchdog, p.sw.loop.Now()
+	if cfg.Detect == 0 {
+		return
+	}
 	next := never
 	holding := p.holding(now)
 	for i := range uint8(8) {

@@ -19,6 +19,7 @@ type world struct {
 	hosts []*host
 	delay loop.Duration
 	stop  bool
+	loose bool // the buffer's size changes: it may hold more than it should
 
 	next   map[streamKey]uint32 // what comes next of each stream
 	told   [][8]bool            // what each host was told last, by priority
@@ -218,7 +219,7 @@ func (w *world) play(until loop.Duration) {
 	for t := loop.Time(0); t < loop.Time(until); t += 1000 {
 		w.clock.RunUntil(t)
 		w.accounts()
-		if m := w.Memory(); m.Total > int64(w.settings.Buffer) || m.Used > m.Shared {
+		if m := w.Memory(); !w.loose && (m.Total > int64(w.settings.Buffer) || m.Used > m.Shared) {
 			w.t.Fatalf("%v: %+v of a buffer of %v", t, m, w.settings.Buffer)
 		}
 	}
