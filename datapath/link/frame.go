@@ -23,7 +23,7 @@ type Frame struct {
 	next  *Frame
 	to    Receiver
 
-	// From here to Damaged is what every hop looks at, in one cache line.
+	// From here to the Packet's BTH is what every hop looks at, in one cache line.
 
 	Len          int32  // bytes from the Ethernet header on, without frame check sequence
 	Dst          uint32 // the fabric's number of the port with the destination address, or NoDst
@@ -36,9 +36,13 @@ type Frame struct {
 	Tag          uint8 // the present owner's, for whatever it wants
 	Damaged      bool  // struct form: bits were lost on the way, the ICRC doesn't fit
 
+	// Bytes is the byte form: the whole frame. View is of it.
+	Bytes []byte
+
 	// Packet is the struct form of RoCE. Its Payload refers to memory that its owner leaves alone
 	// until the message is done, or to Buf.
 	Packet roce.Packet
+	_      [16]byte // to whole cache lines
 	// Content stands for the payload where memory has no bytes: what the bytes would be.
 	Content []Extent
 	// Buf is room that the frame owns, for payload that had to be copied.
@@ -47,11 +51,7 @@ type Frame struct {
 	// PFC is what a frame of KindPFC in struct form says; of KindPause, all priorities alike.
 	PFC roce.PFC
 
-	// Bytes is the byte form: the whole frame. View is of it.
-	Bytes []byte
-	View  roce.View
-
-	_ [8]byte // to whole cache lines
+	View roce.View
 }
 
 // Extent is n bytes of a stream, from an offset on: what phantom memory holds instead of bytes.

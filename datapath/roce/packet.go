@@ -2,34 +2,36 @@ package roce
 
 // Packet is the struct form of a RoCEv2 packet. Of the extension headers those count that Opcode.Info
 // names; the others are ignored, so that a Packet can be used again without clearing it.
+//
+// What every packet has comes first, then what is looked at in most: a frame in hand is a few cache lines.
 type Packet struct {
 	BTH BTH
 
-	DETH         DETH
-	FETH         FETH
-	RETH         RETH
-	AETH         AETH
-	AtomicETH    AtomicETH
-	AtomicAckETH uint64 // what the atomic operation found
-	ImmDt        uint32 // immediate data
-	IETH         uint32 // the R_Key to invalidate
-
+	Src, Dst Addr // both IPv4 or both IPv6; that decides the packet's IP version
 	// Payload is a reference: to the frame after Decode, to memory when a RNIC made the packet. It is nil,
 	// whatever PayloadLen, where nobody looks at bytes; then zeros are sent for it.
 	Payload    []byte
 	PayloadLen int
 
-	SrcMAC, DstMAC MAC
-	Tagged         bool // there is an 802.1Q tag
-	TCI            TCI
+	RETH  RETH
+	AETH  AETH
+	ImmDt uint32 // immediate data
+	IETH  uint32 // the R_Key to invalidate
 
-	Src, Dst     Addr // both IPv4 or both IPv6; that decides the packet's IP version
-	TrafficClass uint8
-	TTL          uint8  // or hop limit
-	DF           bool   // IPv4 alone: don't fragment
-	ID           uint16 // IPv4 alone
-	FlowLabel    uint32 // IPv6 alone, 20 bits
-	SrcPort      uint16
+	SrcMAC, DstMAC MAC
+	TrafficClass   uint8
+	TTL            uint8 // or hop limit
+	Tagged         bool  // there is an 802.1Q tag
+	DF             bool  // IPv4 alone: don't fragment
+	TCI            TCI
+	ID             uint16 // IPv4 alone
+	FlowLabel      uint32 // IPv6 alone, 20 bits
+	SrcPort        uint16
+
+	DETH         DETH
+	FETH         FETH
+	AtomicETH    AtomicETH
+	AtomicAckETH uint64 // what the atomic operation found
 }
 
 // Info is what the specification says of the packet's opcode.
