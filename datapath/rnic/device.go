@@ -268,7 +268,11 @@ func (d *Device) receive(f *link.Frame) {
 		return
 	}
 	if q := d.find(p.BTH.DestQP); q != nil {
-		q.receive(f)
+		if d.hw.trace != nil {
+			q.traced(f)
+		} else {
+			q.receive(f)
+		}
 		return
 	}
 	d.count.StrayPackets++

@@ -74,16 +74,25 @@ func (h *pipeline) translate(at loop.Time, addr uint64, n int) loop.Time {
 // transmit is when a packet that its source makes now can leave. Its payload is asked for ahead, as long as the
 // source has had something to send without a break.
 func (h *pipeline) transmit(now loop.Time, s *sender, f *link.Frame) loop.Time {
-	if h.plain {
+	if h.plain && h.trace == nil {
 		return now
 	}
 	at := h.tx.occupy(max(s.since, now.Add(-h.st.Prefetch)), h.packetEach)
-	if n := f.Packet.PayloadLen; n > 0 && s.addr != 0 {
+	n, psn := f.Packet.PayloadLen, f.Packet.BTH.PSN
+	if n > 0 && s.addr != 0 {
 		known := h.translate(at, s.addr, n)
 		// A packet that waits for its translation doesn't hold up the reads of others.
 		at = h.slot.readAt(at, n, s.kind).Add(known.Sub(at))
+		if h.trace != nil {
+			h.tell(s, StageTranslate, known, psn, n)
+			h.tell(s, StageDMARead, at, psn, n)
+		}
 	}
-	return at.Add(h.st.Headers)
+	at = at.Add(h.st.Headers)
+	if h.trace != nil {
+		h.tell(s, StageHeaders, at, psn, n)
+	}
+	return at
 }
 
 // receive is when ICRC and QP context of a packet that arrives now have been checked.

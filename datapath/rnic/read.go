@@ -167,7 +167,7 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	i := psn.Sub(e.first)
 	e.next = psn.Next()
 	final := i == e.packets-1
-	r.port.addr, r.port.message = 0, uint64(e.msn)
+	r.port.addr, r.port.message = 0, uint64(e.msn-1)&0xffffff
 	if final {
 		e.pending = false
 		r.pending--

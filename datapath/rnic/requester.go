@@ -81,6 +81,9 @@ func (r *requester) rung(now loop.Time, n int) {
 	for i := r.ring.tail - uint32(n); i != r.ring.tail; i++ {
 		r.ring.at(i).ready = at
 	}
+	if r.q.dev.hw.trace != nil {
+		r.posted(now, at, n)
+	}
 	if at <= now {
 		r.kick()
 	} else if !r.wakeup.Armed() {
@@ -243,6 +246,9 @@ func (r *requester) succeed(w *wqe, at loop.Time) {
 		r.cur++
 	}
 	r.ring.head++
+	if r.q.dev.hw.trace != nil {
+		r.q.completed(false, uint64(r.ring.head-1), wc.ByteLen, at)
+	}
 	if signaled {
 		r.q.complete(r.q.sendCQ, &wc, at, false)
 	}
@@ -267,6 +273,10 @@ func (r *requester) fail(status verbs.Status, at loop.Time) {
 		q.dev.count.ReqRemoteInvalid++
 	case verbs.RemAccessErr:
 		q.dev.count.ReqRemoteAccess++
+	case verbs.RetryExcErr:
+		q.dev.count.ReqRetriesExceeded++
+	case verbs.RNRRetryExcErr:
+		q.dev.count.ReqRNRExceeded++
 	}
 	if r.ring.head == r.cur {
 		r.cur++

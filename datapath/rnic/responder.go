@@ -324,6 +324,9 @@ func (r *responder) take() bool {
 func (r *responder) received(wc *verbs.WC, solicited bool, at loop.Time) {
 	wc.ID = r.recv.id
 	r.taken = false
+	if r.q.dev.hw.trace != nil {
+		r.q.completed(true, uint64(r.msn), wc.ByteLen, at)
+	}
 	r.q.complete(r.q.recvCQ, wc, at, solicited)
 }
 

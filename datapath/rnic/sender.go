@@ -104,6 +104,9 @@ func (p *port) pull(s *sender, now, start loop.Time) *link.Frame {
 		p.wait(s, at)
 		return nil
 	}
+	if p.d.hw.trace != nil && s.pace != nil {
+		p.d.hw.tell(s, StagePacing, now, f.Packet.BTH.PSN, f.Packet.PayloadLen)
+	}
 	if f.Priority != s.priority { // datagrams choose theirs one by one
 		s.held, s.priority = f, f.Priority
 		p.pushFront(s)
