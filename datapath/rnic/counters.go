@@ -21,8 +21,6 @@ type Counters struct {
 	ReqRemoteInvalid     uint64 // req_remote_invalid_request
 	ReqRemoteAccess      uint64 // req_remote_access_errors
 	RespRemoteAccess     uint64 // resp_remote_access_errors
-	ReqRetriesExceeded   uint64 // req_transport_retries_exceeded
-	ReqRNRExceeded       uint64 // req_rnr_retries_exceeded
 	RxReadRequests       uint64 // rx_read_requests
 	RxWriteRequests      uint64 // rx_write_requests
 	RxAtomicRequests     uint64 // rx_atomic_requests

@@ -41,8 +41,8 @@ func (c *Counters) Readings() []Reading {
 	add("req_remote_invalid_request", "events", c.ReqRemoteInvalid, "requests that the responder found invalid")
 	add("req_remote_access_errors", "events", c.ReqRemoteAccess, "requests that the responder refused access")
 	add("resp_remote_access_errors", "events", c.RespRemoteAccess, "requests that were refused access")
-	add("req_transport_retries_exceeded", "events", c.ReqRetriesExceeded, "queue pairs that gave up after retry_cnt")
-	add("req_rnr_retries_exceeded", "events", c.ReqRNRExceeded, "queue pairs that gave up after rnr_retry")
+	add("req_transport_retries_exceeded", "events", c.RetryExceeded, "queue pairs that gave up after retry_cnt")
+	add("req_rnr_retries_exceeded", "events", c.RNRRetryExceeded, "queue pairs that gave up after rnr_retry")
 	add("rx_read_requests", "packets", c.RxReadRequests, "READ requests received")
 	add("rx_write_requests", "messages", c.RxWriteRequests, "WRITEs received")
 	add("rx_atomic_requests", "packets", c.RxAtomicRequests, "atomic requests received")
@@ -67,6 +67,7 @@ func (c *Counters) Readings() []Reading {
 	}
 
 	own("retransmitted_packets", "packets", c.RetransmittedPackets, "request packets sent again")
+	own("retries", "events", c.Retries, "times that a requester went back or repeated something, RNR NAKs aside")
 	own("acks_sent", "packets", c.AcksSent, "ACKs and NAKs sent")
 	own("stray_packets", "packets", c.StrayPackets, "packets received for no queue pair that could take them")
 	own("ghost_acks", "packets", c.GhostACKs, "responses received to nothing outstanding")

@@ -273,10 +273,6 @@ func (r *requester) fail(status verbs.Status, at loop.Time) {
 		q.dev.count.ReqRemoteInvalid++
 	case verbs.RemAccessErr:
 		q.dev.count.ReqRemoteAccess++
-	case verbs.RetryExcErr:
-		q.dev.count.ReqRetriesExceeded++
-	case verbs.RNRRetryExcErr:
-		q.dev.count.ReqRNRExceeded++
 	}
 	if r.ring.head == r.cur {
 		r.cur++
