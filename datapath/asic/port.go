@@ -52,6 +52,7 @@ const never = loop.Time(1<<63 - 1)
 
 func (p *port) init(s *Switch, index int, c *PortConfig) {
 	*p = port{sw: s, index: index, line: link.NewLine(c.Rate), wire: c.Wire, up: true, wake: never}
+	p.errors.spent = -loop.Time(errorBurst * errorEvery)
 	p.timer.Fire = p.onWake
 	p.again.Fire = p.onRefresh
 	p.watch.timer.Fire = p.onWatch
