@@ -27,7 +27,7 @@ var rooms = []room{
 	{"datapath/roce", nil},
 	{"datapath/dcqcn", with("datapath/loop")},
 	{"datapath/link", with("datapath/loop", "datapath/roce")},
-	{"datapath/rnic", with("workloads/verbs", "datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/loop")},
+	{"datapath/rnic", with("workloads/verbs", "workloads/verbs/conformance", "datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/loop")},
 	{"datapath/asic", with("datapath/roce", "datapath/link", "datapath/dcqcn", "datapath/loop")},
 	{"datapath/bench", with(silicon, "workloads/verbs", "topo")},
 	{"faults", with("topo", "topo/strict", "datapath/roce")},
