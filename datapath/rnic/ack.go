@@ -28,6 +28,10 @@ func (r *requester) response(f *link.Frame, info *roce.Info, at loop.Time) {
 	case roce.OpRDMAReadResponse, roce.OpAtomicAcknowledge:
 		r.data(f, info, psn, at)
 	}
+	// Only now: what is sent next follows from all that the answer said.
+	if r.port.state == idle {
+		r.kick()
+	}
 }
 
 // acked takes it that everything before a PSN has been done. It stops at a READ or an atomic
@@ -69,21 +73,12 @@ func (r *requester) advance(to roce.PSN, at loop.Time) {
 		if r.psn.Before(to) {
 			r.psn = to
 		}
-		r.kickStalled()
 		return
 	}
 	if r.psn.Before(to) {
 		r.psn, r.cur = to, r.ring.head
 	}
 	r.retire(at)
-	r.kickStalled()
-}
-
-// kickStalled has the port ask again, after something that may have been waited for.
-func (r *requester) kickStalled() {
-	if r.port.state == idle {
-		r.kick()
-	}
 }
 
 // data takes a READ's response or an atomic's.

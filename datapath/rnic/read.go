@@ -197,7 +197,7 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	if n > 0 {
 		if !e.region.live() {
 			q.dev.frames.Put(f)
-			r.gone(psn, now)
+			r.gone(e, psn)
 			return r.last(now)
 		}
 		// A copy: others may write there before it arrives, and on another processor.
@@ -208,8 +208,10 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	return f
 }
 
-// gone is a region that was taken away while it was read.
-func (r *responder) gone(psn roce.PSN, at loop.Time) {
+// gone is a region that was taken away while it was read: by its owner, or by a SEND with invalidate that
+// was not fenced.
+func (r *responder) gone(e *resource, psn roce.PSN) {
+	r.msn = (e.msn - 1) & 0xffffff
 	for i := range r.res {
 		r.res[i].pending = false
 	}

@@ -37,6 +37,7 @@ func (r *requester) expire() {
 		r.q.dev.count.LocalAckTimeoutErr++
 		r.q.path.resolve(r.q.dev)
 		r.retry(now)
+		r.kick()
 	}
 }
 
@@ -51,7 +52,6 @@ func (r *requester) retry(at loop.Time) {
 	r.q.dev.count.Retries++
 	r.retries--
 	r.rewind()
-	r.kick()
 }
 
 // rewind makes the oldest PSN that is not acknowledged the next one.

@@ -1,0 +1,109 @@
+package torture
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/rnic"
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// Options bound what a run may be. The zero value leaves everything to the seed.
+type Options struct {
+	Recovery rnic.Recovery // "": any
+	Kind     *verbs.QPType // nil: any, RC most often
+	Clean    bool          // no faults on the wire
+	Bugs     rnic.Bugs     // planted in both devices
+}
+
+// plan is what a run is, as its seed has it.
+type plan struct {
+	seed     uint64
+	rng      *rand.Rand
+	kind     verbs.QPType
+	mtu      int
+	srq      bool
+	bytes    bool // frames cross as bytes
+	v6       bool
+	psn      [2]roce.PSN
+	depth    int // of the send queues
+	profile  rnic.Profile
+	bugs     rnic.Bugs
+	attr     verbs.QPAttr
+	faults   [2]faults
+	poison   bool
+	late     bool // receives come late
+	messages [2]int
+	rate     uint64
+}
+
+// faults are how often the wire does what, as a fraction of the packets, until the budget is used up.
+type faults struct {
+	drop, double, delay, spoil float64
+	most                       time.Duration // of a delay
+	budget                     int
+}
+
+func (f *faults) any() bool { return f.budget > 0 && f.drop+f.double+f.delay+f.spoil > 0 }
+
+func newPlan(seed uint64, o *Options) *plan {
+	rng := rand.New(rand.NewPCG(seed, 0x70727475))
+	p := &plan{seed: seed, rng: rng, bugs: o.Bugs}
+	p.kind = pick(rng, verbs.RC, verbs.RC, verbs.RC, verbs.RC, verbs.RC, verbs.RC, verbs.UC, verbs.UD)
+	if o.Kind != nil {
+		p.kind = *o.Kind
+	}
+	p.mtu = pick(rng, 256, 256, 256, 512, 1024)
+	p.srq = rng.IntN(4) == 0
+	p.bytes = rng.IntN(10) == 0
+	p.v6 = p.bytes && rng.IntN(2) == 0
+	p.depth = pick(rng, 2, 8, 32, 64)
+	p.late = rng.IntN(3) == 0
+	p.rate = pick[uint64](rng, 10e9, 100e9, 400e9)
+	for i := range p.psn {
+		p.psn[i] = roce.PSN(rng.Uint32()) & roce.PSNMask
+		if rng.IntN(3) > 0 { // wraps soon
+			p.psn[i] = roce.PSN(0).Add(-rng.IntN(60))
+		}
+		p.messages[i] = rng.IntN(30)
+	}
+	p.messages[0]++
+	p.profile = rnic.Profile{
+		Name:            "torture",
+		Recovery:        pick(rng, rnic.GoBackN, rnic.GoBackN, rnic.GoBack0),
+		MaxUnacked:      pick(rng, 1, 4, 16, 64, 0),
+		AckRequestEvery: pick(rng, 0, 1, 4, 16),
+		AckEvery:        pick(rng, 0, 0, 2, 4),
+		AckDelay:        pick(rng, 0, time.Microsecond, 5*time.Microsecond),
+		TimerTick:       pick(rng, 0, 0, 10*time.Microsecond),
+	}
+	if o.Recovery != "" {
+		p.profile.Recovery = o.Recovery
+	}
+	p.attr = verbs.QPAttr{
+		Access:  verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic,
+		PathMTU: p.mtu, MaxRDAtomic: pick(rng, 1, 2, 4, 16), MinRNRTimer: pick[uint8](rng, 1, 1, 3, 6),
+		Timeout: pick[uint8](rng, 4, 5, 6), RetryCnt: 7, RNRRetry: 7, QKey: 0x1234,
+	}
+	p.attr.MaxDestRDAtomic = p.attr.MaxRDAtomic + rng.IntN(3)
+	if !o.Clean && rng.IntN(5) > 0 {
+		for i := range p.faults {
+			p.faults[i] = someFaults(rng)
+		}
+	}
+	p.poison = p.kind == verbs.RC && rng.IntN(6) == 0
+	return p
+}
+
+func someFaults(rng *rand.Rand) faults {
+	f := faults{budget: rng.IntN(80), most: pick(rng, 2*time.Microsecond, 20*time.Microsecond, 200*time.Microsecond)}
+	for _, p := range []*float64{&f.drop, &f.double, &f.delay, &f.spoil} {
+		if rng.IntN(2) == 0 {
+			*p = pick(rng, 0.005, 0.02, 0.1)
+		}
+	}
+	return f
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }

@@ -1,0 +1,146 @@
+package torture
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/workloads/verbs"
+)
+
+// call makes a call that completes by callback and waits for it.
+func call[V any](t *run, what string, start func(done func(V, error))) (V, error) {
+	var v V
+	var err error
+	over := false
+	start(func(got V, e error) { v, err, over = got, e, true })
+	if e := t.until(time.Second, func() bool { return over }); e != nil {
+		err = e
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return v, err
+}
+
+func callErr(t *run, what string, start func(done func(error))) error {
+	_, err := call(t, what, func(done func(struct{}, error)) { start(func(err error) { done(struct{}{}, err) }) })
+	return err
+}
+
+const everyAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic | verbs.MWBind
+
+// prepare makes everything, connects it, and has the work begin.
+func (t *run) prepare() error {
+	for _, h := range t.hosts {
+		if err := h.build(); err != nil {
+			return err
+		}
+	}
+	for _, to := range []verbs.QPState{verbs.Init, verbs.RTR, verbs.RTS} {
+		for _, h := range t.hosts {
+			if err := h.modify(to); err != nil {
+				return err
+			}
+		}
+	}
+	t.connected = true
+	for _, h := range t.hosts {
+		if err := h.open(); err != nil {
+			return err
+		}
+	}
+	t.started = true
+	for i, h := range t.hosts {
+		h.wire.faults = t.plan.faults[i]
+		h.give()
+		h.pump()
+	}
+	return nil
+}
+
+func (h *host) build() (err error) {
+	t, p := h.r, h.r.plan
+	if h.pd, err = call(t, "allocate PD", h.dev.AllocPD); err != nil {
+		return err
+	}
+	depth := len(h.mine.ops) + len(h.theirs.recvs) + windows + 1
+	if h.cq, err = call(t, "create CQ", func(done func(verbs.CQ, error)) { h.dev.CreateCQ(depth, h.onEvent, done) }); err != nil {
+		return err
+	}
+	if err := h.cq.ReqNotify(false); err != nil {
+		return err
+	}
+	if h.mem, err = h.dev.AllocMemory(len(t.w.begin[h.i]), verbs.HostMemory); err != nil {
+		return err
+	}
+	copy(h.mem.Bytes(), t.w.begin[h.i])
+	if h.mr, err = call(t, "register memory", func(done func(verbs.MR, error)) { h.pd.RegMR(h.mem, 0, h.mem.Len(), everyAccess, done) }); err != nil {
+		return err
+	}
+	init := verbs.QPInit{
+		Type: p.kind, SendCQ: h.cq, RecvCQ: h.cq, MaxSendWR: max(p.depth, windows), MaxRecvWR: p.depth, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64,
+	}
+	if p.srq {
+		if h.srq, err = call(t, "create SRQ", func(done func(verbs.SRQ, error)) {
+			h.pd.CreateSRQ(verbs.SRQInit{MaxWR: p.depth, MaxSGE: 4}, done)
+		}); err != nil {
+			return err
+		}
+		init.SRQ = h.srq
+	}
+	h.qp, err = call(t, "create QP", func(done func(verbs.QP, error)) { h.pd.CreateQP(init, done) })
+	return err
+}
+
+// modify takes the QP to its next state.
+func (h *host) modify(to verbs.QPState) error {
+	t, p := h.r, h.r.plan
+	peer := t.hosts[1-h.i]
+	a := p.attr
+	a.State = to
+	a.AH = verbs.AHAttr{DGID: peer.addr.Netip(), TrafficClass: 106}
+	a.DestQPN, a.RQPSN, a.SQPSN = peer.qp.Num(), uint32(p.psn[1-h.i]), uint32(p.psn[h.i])
+	rc, ud := p.kind == verbs.RC, p.kind == verbs.UD
+	mask := verbs.MaskState
+	switch {
+	case to == verbs.Init && ud:
+		mask |= verbs.MaskQKey
+	case to == verbs.Init:
+		mask |= verbs.MaskAccess
+	case to == verbs.RTR && rc:
+		mask |= verbs.MaskMaxDestRDAtomic | verbs.MaskMinRNRTimer
+		fallthrough
+	case to == verbs.RTR && !ud:
+		mask |= verbs.MaskAH | verbs.MaskPathMTU | verbs.MaskDestQPN | verbs.MaskRQPSN
+	case to == verbs.RTS && rc:
+		mask |= verbs.MaskTimeout | verbs.MaskRetryCnt | verbs.MaskRNRRetry | verbs.MaskMaxRDAtomic
+		fallthrough
+	case to == verbs.RTS:
+		mask |= verbs.MaskSQPSN
+	}
+	return callErr(t, "modify QP to "+to.String(), func(done func(error)) { h.qp.Modify(a, mask, done) })
+}
+
+// open makes what the peer's requests go through.
+func (h *host) open() (err error) {
+	t, p := h.r, h.r.plan
+	if p.kind == verbs.UD {
+		h.ah, err = call(t, "create AH", func(done func(verbs.AH, error)) {
+			h.pd.CreateAH(verbs.AHAttr{DGID: t.hosts[1-h.i].addr.Netip()}, done)
+		})
+		return err
+	}
+	if p.kind != verbs.RC {
+		return nil
+	}
+	for i := range h.mws {
+		if h.mws[i], err = call(t, "allocate window", func(done func(verbs.MW, error)) { h.pd.AllocMW(verbs.MWType2, done) }); err != nil {
+			return err
+		}
+		b := verbs.BindMW{MW: h.mws[i], MR: h.mr, Addr: h.mem.Addr() + sourceLen, Length: targetLen, Access: everyAccess &^ (verbs.LocalWrite | verbs.MWBind)}
+		if err := h.qp.PostSend(verbs.SendWR{ID: bindID + uint64(i), Op: verbs.OpBindMW, Flags: verbs.Signaled, Bind: &b}); err != nil {
+			return err
+		}
+	}
+	return t.until(time.Second, func() bool { return h.bound == windows })
+}

@@ -1,0 +1,54 @@
+package torture
+
+import (
+	"flag"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/internal/testleak"
+)
+
+func TestMain(m *testing.M) { testleak.Main(m) }
+
+var (
+	runs  = flag.Int("runs", 2000, "how many random runs to make")
+	first = flag.Uint64("seed", 1, "the first run's seed")
+)
+
+// TestRandomRunsViolateNothing is what `make soak` runs longer: -runs 100000. A violation names its seed: -runs 1 -seed N.
+func TestRandomRunsViolateNothing(t *testing.T) {
+	var wg sync.WaitGroup
+	var next, failed, packets, exhausted, retransmitted atomic.Uint64
+	begun := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			var r Runner
+			for {
+				i := next.Add(1) - 1
+				if i >= uint64(*runs) || failed.Load() > 10 {
+					return
+				}
+				res, err := r.Do(*first+i, Options{})
+				if err != nil {
+					failed.Add(1)
+					t.Error(err)
+					continue
+				}
+				packets.Add(res.Packets)
+				retransmitted.Add(res.Counters[0].RetransmittedPackets + res.Counters[1].RetransmittedPackets)
+				if res.Exhausted {
+					exhausted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d runs in %v: %.0f a second, %d packets, %d sent again, %d runs used their retries up", *runs, time.Since(begun).Round(time.Millisecond),
+		float64(*runs)/time.Since(begun).Seconds(), packets.Load(), retransmitted.Load(), exhausted.Load())
+	if n := exhausted.Load(); n > uint64(*runs)/100+1 {
+		t.Errorf("%d of %d runs used their retries up: the wire is worse than meant", n, *runs)
+	}
+}
