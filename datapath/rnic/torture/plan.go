@@ -75,7 +75,7 @@ func newPlan(seed uint64, o *Options) *plan {
 		MaxUnacked:      pick(rng, 1, 4, 16, 64, 0),
 		AckRequestEvery: pick(rng, 0, 1, 4, 16),
 		AckEvery:        pick(rng, 0, 0, 2, 4),
-		AckDelay:        pick(rng, 0, time.Microsecond, 5*time.Microsecond),
+		AckDelay:        pick(rng, time.Microsecond, 5*time.Microsecond),
 		TimerTick:       pick(rng, 0, 0, 10*time.Microsecond),
 	}
 	if o.Recovery != "" {
