@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/testbed/sim"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -82,6 +84,64 @@ func TestQuickstartPassesInVirtualTimeWithTheSameRecordEachTime(t *testing.T) {
 		}
 		if err := r.Readings(func(m metrics.Reading) error { return metrics.Standard.Check(m.Samples) }); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// onCores makes sim fabrics use so many cores, whatever their size.
+func onCores(t *testing.T, workers int) {
+	t.Helper()
+	before := builders[Sim]
+	t.Cleanup(func() { builders[Sim] = before })
+	b := *before
+	b.Build = func(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
+		c := simConfig(cfg.Scenario)
+		c.Workers = workers
+		f, err := sim.Build(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+	builders[Sim] = &b
+}
+
+// mixedInSim is a bit of everything at once on three tiers.
+const mixedInSim = `apiVersion: rocebed/v1
+name: mixed
+seed: 5
+topology:
+  fat-tree: {k: 4}
+  rate: 25Gbps
+switches:
+  ecn: {kmin: 20KB, kmax: 100KB, pmax: 10%, priorities: [3]}
+  pfc: {priorities: [3]}
+nics: {dcqcn: paper}
+workloads:
+  - {name: incast, kind: incast, from: ["h[2-8]"], to: [h1], bytes: 256KiB}
+  - {name: pairs, kind: all-pairs, op: send, from: ["h9", "h1?"], size: 4KiB, messages: 4}
+  - {name: reads, kind: read, mode: latency, from: [h1], to: [h16], size: 8KiB, messages: 20}
+  - {name: ring, kind: all-reduce, size: 128KiB, messages: 2, after: reads}
+  - {name: loose, kind: send, transport: ud, from: [h2], to: [h16], messages: 50}
+faults:
+  - {name: lossy, kind: loss, at: ["pod*spine*:*"], probability: 0.5%, schedule: {at: 50us}}
+  - {name: jitter, kind: delay, at: ["core1:*"], delay: 3us, jitter: 2us, distribution: normal}
+  - {name: loose-cable, kind: flap, at: ["core2:eth0"], period: 200us, down: 50us, may_miss: true}
+`
+
+func TestHowManyCoresHandleEventsChangesNothing(t *testing.T) {
+	var hash string
+	for _, workers := range []int{1, 2, 3, 5} {
+		onCores(t, workers)
+		out, _ := runInSim(t, t.Context(), mixedInSim, RunOptions{Captures: []topo.PortRef{{Node: "core1", Port: "eth1"}}})
+		if !out.Passed() {
+			t.Fatalf("%d cores: problems %q", workers, out.Summary.Problems)
+		}
+		if hash == "" {
+			hash = out.Summary.Hash
+		}
+		if out.Summary.Hash != hash {
+			t.Errorf("on %d cores the record's hash is %s, before it was %s", workers, out.Summary.Hash, hash)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -202,5 +203,21 @@ func TestWhatRunsBetweenWindowsRunsOnceForEach(t *testing.T) {
 	v.RunUntil(1000)
 	if fmt.Sprint(at) != fmt.Sprint([]Time{10 + Time(look) - 1, 10 + Time(look)}) {
 		t.Errorf("windows ended at %v", at)
+	}
+}
+
+func TestAWindowThatEndsWithTheRunIsNoLongerThanTheLookAhead(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		v := NewVirtual(time.Microsecond, Workers(workers), Partition(func(n uint32) int { return int(n) % workers }))
+		first, second, last := v.Node(0), v.Node(1), v.Node(3)
+		var got []uint32
+		for _, n := range []*Node{second, last} {
+			After(n, 0, func() { first.Post(func() { got = append(got, n.ID()) }) })
+		}
+		After(first, time.Microsecond, func() { got = append(got, 0) })
+		v.RunUntil(Time(time.Microsecond)) // a look-ahead after the first event, to the nanosecond
+		if want := []uint32{0, 1, 3}; !slices.Equal(got, want) {
+			t.Errorf("%d workers: handled what nodes %v caused, in that order; want %v", workers, got, want)
+		}
 	}
 }

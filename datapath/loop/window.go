@@ -26,7 +26,7 @@ func (v *Virtual) windows(stop func() bool, until Time) (stopped bool) {
 			return stop()
 		}
 		last := until
-		if at < until-Time(v.lookahead) {
+		if at <= until-Time(v.lookahead) {
 			last = at + Time(v.lookahead) - 1
 		}
 		before := v.Handled()
