@@ -2,6 +2,7 @@ package asic
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 )
@@ -17,26 +18,16 @@ func (s *Switch) Apply(n Settings) error {
 	}
 	now := s.loop.Now()
 	s.settings = n
-	type key struct {
-		port  int // of Ports, or -1
-		rate  uint64
-		delay loop.Duration
-	}
-	known := map[key]*table{}
+	var known []*table
 	for i := range s.ports {
-		p, c := &s.ports[i], &s.config[i]
-		k := key{-1, c.Rate, c.Delay}
-		if _, own := n.Ports[i]; own {
-			k.port = i
-		}
-		t := known[k]
-		if t == nil {
-			ps := n.PortSettings(i)
-			t = ps.compile(c)
-			known[k] = t
+		p, ps := &s.ports[i], n.PortSettings(i)
+		t := ps.compile(&s.config[i])
+		if k := slices.IndexFunc(known, func(k *table) bool { return *k == *t }); k >= 0 {
+			t = known[k] // one for all that are alike stays in the cache
+		} else {
+			known = append(known, t)
 		}
 		p.table = t
-		ps := n.PortSettings(i)
 		p.pauser.Quanta, p.pauser.Global = ps.PFC.Quanta, ps.PFC.SendPause
 	}
 	s.memory.shared = int64(n.Buffer) - n.setAside(s.config)

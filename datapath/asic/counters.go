@@ -52,20 +52,12 @@ type Observer interface {
 	Storm(now loop.Time, port int, priority uint8, begins bool)
 }
 
+// counters are those that not every frame moves.
 type counters struct {
-	rxFrames, rxBytes      uint64
-	txFrames, txBytes      uint64
-	rxPriority             [8]uint64
+	rxUnclassed            uint64 // frames that came in and were given no priority
 	rxPause                [8]uint64
 	stormsSeen, stormsOver [8]uint64
 	drops                  [reasons]uint64
-}
-
-type queueCounters struct {
-	txFrames, txBytes uint64
-	drops             uint64
-	marked            uint64
-	high              int64
 }
 
 type groupCounters struct {
@@ -114,14 +106,16 @@ type GroupStats struct {
 func (s *Switch) Stats(port int) PortStats {
 	p, now := &s.ports[port], s.loop.Now()
 	r := PortStats{
-		Up: p.up, RxFrames: p.rxFrames, RxBytes: p.rxBytes, TxFrames: p.txFrames, TxBytes: p.txBytes,
-		RxPriority: p.rxPriority, RxPause: p.rxPause, TxPause: p.pauser.Frames, XOFFs: p.pauser.Began,
+		Up: p.up, RxFrames: p.rxUnclassed, RxBytes: p.rxBytes, RxPriority: p.rxFrames, RxPause: p.rxPause, TxPause: p.pauser.Frames, XOFFs: p.pauser.Began,
 		Storms: p.stormsSeen, Restored: p.stormsOver, Stormed: p.watch.storms, Drops: p.drops, LineFree: p.line.Free(),
 	}
 	for i := range r.Queues {
 		q, g := &p.queues[i], &p.groups[i]
 		r.RxPaused[i], r.TxPaused[i] = p.paused.Time(now, uint8(i)), p.pauser.Time(now, uint8(i))
-		r.Queues[i] = QueueStats{q.txFrames, q.txBytes, q.drops, q.marked, q.frames.Len(), q.frames.Bytes(), q.high}
+		r.RxFrames += p.rxFrames[i]
+		r.TxFrames += p.tx[i].frames
+		r.TxBytes += p.tx[i].bytes
+		r.Queues[i] = QueueStats{p.tx[i].frames, p.tx[i].bytes, q.drops, q.marked, q.frames.Len(), q.frames.Bytes(), q.high}
 		r.Groups[i] = GroupStats{g.held + g.head + g.lossy, g.high, g.head, g.headHigh, g.headroomDrops, g.xoffs, g.xoff}
 	}
 	return r

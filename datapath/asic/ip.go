@@ -8,6 +8,7 @@ import (
 
 // receiveBytes takes a frame in byte form: ordinary traffic, or RoCE that came from a socket.
 func (s *Switch) receiveBytes(now loop.Time, f *link.Frame, in *port) {
+	in.rxUnclassed++
 	switch {
 	case f.Bytes == nil:
 		s.drop(f, in, DropBroken)
@@ -25,6 +26,7 @@ func (s *Switch) receiveBytes(now loop.Time, f *link.Frame, in *port) {
 		s.icmpError(now, f, in, timeExceeded, 0)
 		s.drop(f, in, DropTTL)
 	default:
+		in.rxUnclassed-- // forward gives it a priority
 		s.forward(now, f, in)
 	}
 }
@@ -44,7 +46,7 @@ func (s *Switch) unroutable(now loop.Time, f *link.Frame, in *port) {
 // tooLong ends a frame that is longer than the MTU of the port it should leave by.
 func (s *Switch) tooLong(now loop.Time, f *link.Frame, in, out *port) {
 	if f.Bytes != nil {
-		s.icmpError(now, f, in, packetTooBig, out.table.mtu)
+		s.icmpError(now, f, in, packetTooBig, int(out.table.mtu))
 	}
 	s.drop(f, out, DropMTU)
 }

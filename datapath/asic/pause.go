@@ -98,7 +98,7 @@ func (p *port) sendPause(now loop.Time) {
 	p.pauser.Fill(now, p.line.Rate(), f)
 	f.Dst = link.NoDst
 	if p.sw.observer != nil {
-		p.sw.observer.Paused(now, p.index, &f.PFC)
+		p.sw.observer.Paused(now, int(p.index), &f.PFC)
 	}
 	p.wire.Send(f, p.line.Send(now, f.Len))
 	if at, ok := p.pauser.Refresh(); ok && !p.again.Armed() {

@@ -7,51 +7,64 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 )
 
-// port is a port, both directions.
+// port is a port, both directions. What every frame touches lies in its first cache lines.
 type port struct {
-	// Egress, what a frame that finds the port idle touches.
 	line    link.Line
 	wire    link.Wire
 	table   *table
-	sw      *Switch
-	index   int
+	rxBytes uint64
+	index   uint16
 	up      bool
 	waiting uint8 // queues that hold frames, bit i for queue i
 	held    uint8 // priorities that the peer paused, perhaps no more
 	gates   uint8 // queues that aren't as usual: stuck, or with a storm
 	stormed uint8 // queues that the watchdog has taken out of PFC
 	last    uint8 // the weighted queue that was served last
-	wake    loop.Time
-	queued  int64 // bytes in all queues
-	timer   loop.Timer
-	queues  [8]queue
 
-	// Ingress.
+	rxFrames [8]uint64 // by priority
+
+	tx [8]traffic // by queue
+
+	// Egress, where something waits.
+	wake   loop.Time // when timer is due; never: it isn't needed
+	queued int64     // bytes in all queues
+	sw     *Switch
+	timer  loop.Timer
+	queues [8]queue
+
+	// Ingress, where something waits.
 	groups [8]group
-	pauser link.Pauser
-	again  loop.Timer // repeats the pause
 
 	paused link.Paused
+	pauser link.Pauser
+	again  loop.Timer // repeats the pause
 	watch  watch
 	errors bucket // of ICMP
 
 	counters
+	_ [48]byte // to whole cache lines
 }
+
+type traffic struct{ frames, bytes uint64 }
 
 // queue is an egress queue.
 type queue struct {
 	frames  link.Queue
 	lossy   int64 // bytes that count against the queue's thresholds
 	deficit int64 // of DWRR
-	depths  *Depths
-	queueCounters
+	marked  uint64
+	high    int64
+
+	drops  uint64
+	depths *Depths
+	_      [48]byte // to whole cache lines
 }
 
 // never is later than any time.
 const never = loop.Time(1<<63 - 1)
 
 func (p *port) init(s *Switch, index int, c *PortConfig) {
-	*p = port{sw: s, index: index, line: link.NewLine(c.Rate), wire: c.Wire, up: true, wake: never}
+	*p = port{sw: s, index: uint16(index), line: link.NewLine(c.Rate), wire: c.Wire, up: true, wake: never}
 	p.errors.spent = -loop.Time(errorBurst * errorEvery)
 	p.timer.Fire = p.onWake
 	p.again.Fire = p.onRefresh
@@ -93,11 +106,9 @@ func (p *port) send(now loop.Time, f *link.Frame, q uint8) {
 	if f.Bytes != nil {
 		p.rewrite(f)
 	}
-	p.txFrames++
-	p.txBytes += uint64(f.Len)
-	qu := &p.queues[q]
-	qu.txFrames++
-	qu.txBytes += uint64(f.Len)
+	tx := &p.tx[q&7]
+	tx.frames++
+	tx.bytes += uint64(f.Len)
 	p.wire.Send(f, p.line.Send(now, f.Len))
 }
 

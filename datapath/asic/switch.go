@@ -53,13 +53,13 @@ func (s *Switch) Receive(f *link.Frame) {
 		s.drop(f, in, DropDown)
 		return
 	}
-	in.rxFrames++
 	in.rxBytes += uint64(f.Len)
 	if f.Kind != roce.KindRoCE || f.Bytes != nil {
 		s.receiveBytes(now, f, in)
 		return
 	}
 	if f.TTL <= 1 {
+		in.rxUnclassed++
 		s.drop(f, in, DropTTL)
 		return
 	}
@@ -69,7 +69,7 @@ func (s *Switch) Receive(f *link.Frame) {
 // forward sends a frame whose TTL allows it on.
 func (s *Switch) forward(now loop.Time, f *link.Frame, in *port) {
 	f.Priority = in.table.dscp[f.TrafficClass>>2]
-	in.rxPriority[f.Priority&7]++
+	in.rxFrames[f.Priority&7]++
 	out := s.route(now, f)
 	if out == nil {
 		s.unroutable(now, f, in)
@@ -87,7 +87,7 @@ func (s *Switch) forward(now loop.Time, f *link.Frame, in *port) {
 func (s *Switch) drop(f *link.Frame, at *port, why Reason) {
 	at.drops[why]++
 	if s.observer != nil {
-		s.observer.Dropped(s.loop.Now(), at.index, why, f)
+		s.observer.Dropped(s.loop.Now(), int(at.index), why, f)
 	}
 	s.frames.Put(f)
 }

@@ -5,20 +5,20 @@ import (
 	"github.com/rocebed/rocebed/datapath/link"
 )
 
-// table is a port's settings as the datapath reads them. Ports with equal settings, rate and delay
-// share one.
+// table is a port's settings as the datapath reads them. Ports for which it comes out equal share one.
 type table struct {
 	dscp     link.PriorityMap
 	queueOf  [8]uint8
 	groupOf  [8]uint8
+	frameLen int64
+	limit    int64    // of all queues, for lossy frames
 	sends    [8]uint8 // by group: the priorities that it pauses
 	strict   uint8    // queues
 	stuck    uint8
 	obey     uint8
 	obeyAll  bool // 802.3x
-	frameLen int64
-	limit    int64 // of lossy bytes' queues together
-	mtu      int
+	mtu      int32
+	_        [16]byte // to whole cache lines
 	queues   [8]queueTable
 	groups   [8]groupTable
 }
@@ -30,6 +30,7 @@ type queueTable struct {
 	losslessAlpha Alpha
 	kmin          int64 // above any queue where nothing is marked
 	curve         dcqcn.Marking
+	_             [8]byte
 }
 
 type groupTable struct {
@@ -62,7 +63,7 @@ func (g *groupTable) threshold(left int64) int64 {
 func (s *PortSettings) compile(c *PortConfig) *table {
 	t := &table{
 		dscp: s.DSCP, queueOf: s.QueueOf, groupOf: s.GroupOf, stuck: s.Stuck, obey: s.PFC.Obey, obeyAll: s.PFC.ObeyPause,
-		frameLen: frameLen(s.MTU), mtu: s.MTU, limit: 1 << 62,
+		frameLen: frameLen(s.MTU), mtu: int32(s.MTU), limit: 1 << 62,
 	}
 	if s.Limit != 0 {
 		t.limit = int64(s.Limit)

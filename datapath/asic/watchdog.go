@@ -79,7 +79,7 @@ func (p *port) storm(now loop.Time, priority uint8) {
 	p.watch.storms |= 1 << priority
 	p.stormsSeen[priority]++
 	if p.sw.observer != nil {
-		p.sw.observer.Storm(now, p.index, priority, true)
+		p.sw.observer.Storm(now, int(p.index), priority, true)
 	}
 	action := p.sw.settings.Watchdog.Action
 	if action == StormAlert {
@@ -103,7 +103,7 @@ func (p *port) calm(now loop.Time, priority uint8) {
 	p.regate()
 	p.stormsOver[priority]++
 	if p.sw.observer != nil {
-		p.sw.observer.Storm(now, p.index, priority, false)
+		p.sw.observer.Storm(now, int(p.index), priority, false)
 	}
 	p.serve(now)
 }
