@@ -40,7 +40,7 @@ func (f *fabric) virtual() *loop.Virtual { return f.v }
 // figure is the fastest of the slices: on a machine with others on it, the others make the rest. Per
 // second of processor time they disturb it less; what they do to the caches stays.
 const (
-	warm  = 100 * time.Microsecond
+	warm  = 300 * time.Microsecond
 	slice = 20 * time.Microsecond
 )
 

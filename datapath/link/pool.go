@@ -20,9 +20,6 @@ type batch struct {
 	n     int
 }
 
-// near is what every hop looks at: the first two cache lines.
-const near = 128
-
 // chunk is how many frames are made at once; a batch has up to twice as many.
 const chunk = 64
 
@@ -47,7 +44,6 @@ func (p *Pool) refill() {
 	}
 	fs := make([]Frame, chunk)
 	for i := range fs {
-		fs[i].Timer.Near = near
 		fs[i].next, p.free = p.free, &fs[i]
 	}
 	p.n = chunk

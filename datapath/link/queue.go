@@ -1,5 +1,7 @@
 package link
 
+import "github.com/rocebed/rocebed/datapath/loop"
+
 // Queue is frames in order. The zero value is empty.
 type Queue struct {
 	head, tail *Frame
@@ -36,6 +38,8 @@ func (q *Queue) Pop() *Frame {
 	}
 	if q.head = f.next; q.head == nil {
 		q.tail = nil
+	} else {
+		loop.Prefetch(&q.head.Timer) // it has waited, and is next
 	}
 	f.next = nil
 	q.n--

@@ -1,9 +1,6 @@
 package loop
 
-import (
-	"slices"
-	"unsafe"
-)
+import "slices"
 
 // batch is the arrivals that a node handles in a window, in order. They are sorted once, by keys that
 // a sort can compare without looking anything up; a heap would sift each of them twice.
@@ -11,7 +8,6 @@ type batch struct {
 	entries []entry
 	order   []uint64 // time since base << placeBits | place in entries
 	next    int      // into order
-	touched uint64
 }
 
 const (
@@ -36,12 +32,12 @@ func (n *Node) gather(last Time) (rest Time) {
 	if far < last {
 		far = never
 	}
-	base, touched, kept := n.next, b.touched, 0
+	base, kept := n.next, 0
 	for i := range n.inbox {
 		e := &n.inbox[i]
 		switch {
 		case e.at <= last && len(b.entries) < 1<<placeBits && e.at-base < 1<<spanBits:
-			touched += touch(e.t)
+			Prefetch(e.t) // the callbacks, one after the other, would wait for each
 			b.order = append(b.order, uint64(e.at-base)<<placeBits|uint64(len(b.entries)))
 			b.entries = append(b.entries, *e)
 		case e.at > far || e.at <= last:
@@ -52,20 +48,9 @@ func (n *Node) gather(last Time) (rest Time) {
 			kept++
 		}
 	}
-	b.touched = touched
 	n.inbox = n.inbox[:kept]
 	b.sort()
 	return rest
-}
-
-// touch brings the memory of a timer into the cache. The processor has many such loads under way at
-// once, where the callbacks, one after the other, would wait for each.
-func touch(t *Timer) uint64 {
-	x := uint64(t.at)
-	if t.Near > 64 {
-		x += *(*uint64)(unsafe.Add(unsafe.Pointer(t), 64))
-	}
-	return x
 }
 
 func (b *batch) sort() {

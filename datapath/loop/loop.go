@@ -50,9 +50,6 @@ type Timer struct {
 	// Do is run instead of Fire when it is set. It serves many timers that lie in what they are
 	// about: one function for all of them stays in the cache, where a closure each would not.
 	Do func(*Timer)
-	// Near is how many bytes from the timer's own beginning on its callback looks at first, all of one
-	// object: virtual time fetches them into the cache together with others', ahead. 0 is none.
-	Near uint16
 
 	past  bool  // armed for a time that had passed already: not late, only at once
 	index int32 // its place in a queue that keeps track, plus one

@@ -139,7 +139,6 @@ var ofTheSystem = []string{"os", "os/exec", "os/signal", "net", "net/http", "sys
 // layouts are the files of such rooms that look at memory by its layout, and why; it is no system's business.
 var layouts = map[string]string{
 	"datapath/link/frame.go": "a frame's timer leads back to the frame, without a closure each",
-	"datapath/loop/batch.go": "what lies behind a timer is fetched into the cache ahead",
 }
 
 func checkSystemImports(f *File) []Finding {

@@ -1,0 +1,8 @@
+#include "textflag.h"
+
+// func Prefetch(t *Timer)
+TEXT ·Prefetch(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	PRFM (R0), PLDL1KEEP
+	PRFM 64(R0), PLDL1KEEP
+	RET
