@@ -3,6 +3,7 @@ package rnic
 import (
 	"math"
 	"math/bits"
+	"time"
 
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -89,12 +90,16 @@ func (p *port) pushFront(s *sender) {
 	p.busy |= 1 << (s.priority & 7)
 }
 
+// soon is how far ahead an idle port commits its line to a control packet. What comes up in between, a pause frame
+// too, waits for that.
+const soon = 500 * time.Nanosecond
+
 // control sends an ACK, a NAK or a CNP, not before a time.
 func (p *port) control(f *link.Frame, notBefore loop.Time) {
 	now := p.d.loop.Now()
 	bit := uint8(1) << (f.Priority & 7)
-	if p.busy == 0 && p.line.Free() <= notBefore && !p.down && p.blockedAt(now)&bit == 0 {
-		p.send(f, max(now, notBefore)) // nobody can want the line before it
+	if start := max(now, notBefore); p.busy == 0 && p.line.Free() <= start && start <= now.Add(soon) && !p.down && p.blockedAt(now)&bit == 0 {
+		p.send(f, start) // nobody wants the line before it
 		return
 	}
 	e := p.classes[f.Priority&7].controls.add()

@@ -10,12 +10,14 @@ import (
 
 // pace is the rate limiter of a queue pair: its reaction point, and what the packets sent so far still
 // have to wait off. It counts what a packet takes on the line, so that a flow at line rate isn't slower than one
-// without a limiter. It saves nothing up: who didn't send when it might have doesn't send faster later.
+// without a limiter. Who didn't send when it might have may catch up a packet, so that waiting for one's turn on the
+// line costs no rate, and no more.
 type pace struct {
 	rp   dcqcn.RP
 	rate dcqcn.Rate // at which owed is paid off since at
 	at   loop.Time
 	owed int64 // bits · 10^9: rates are bits a second, times nanoseconds
+	save int64 // how much may be paid ahead: what the last packet took
 }
 
 // settle does what became due at the reaction point up to now, and pays off what was owed till then.
@@ -27,13 +29,16 @@ func (c *pace) settle(now loop.Time) {
 	}
 }
 
-// pay pays off what can be up to a time. Less than a nanosecond's worth may be overpaid.
+// pay pays off what can be up to a time.
 func (c *pace) pay(now loop.Time) {
 	if now <= c.at {
 		return
 	}
-	span := min(int64(now-c.at), c.span())
-	c.owed -= int64(c.rate) * span
+	if span := int64(now - c.at); span < (c.owed+c.save)/int64(c.rate) {
+		c.owed -= int64(c.rate) * span
+	} else {
+		c.owed = -c.save
+	}
 	c.at = now
 }
 
@@ -67,7 +72,8 @@ func (c *pace) sent(now, start loop.Time, n int32) {
 	c.rp.OnSent(now, dcqcn.Bytes(n))
 	c.pay(start)
 	c.rate = c.rp.Rate()
-	c.owed += int64(max(n, link.MinLen)+link.Overhead) * 8 * int64(time.Second)
+	c.save = int64(max(n, link.MinLen)+link.Overhead) * 8 * int64(time.Second)
+	c.owed += c.save
 }
 
 // onCNP takes a congestion notification.

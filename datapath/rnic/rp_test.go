@@ -48,7 +48,7 @@ func TestALimitedFlowSendsAtItsRateExactly(t *testing.T) {
 	}
 }
 
-func TestAFlowAtLineRateNeverWaitsAndOneThatIdledSendsNoBurst(t *testing.T) {
+func TestAFlowAtLineRateNeverWaitsAndOneThatIdledCatchesUpOnePacket(t *testing.T) {
 	c, _ := testPace(t, "hpcc", 100*dcqcn.Gbps)
 	for range 100 {
 		c.sent(0, 0, 4166)
@@ -62,9 +62,13 @@ func TestAFlowAtLineRateNeverWaitsAndOneThatIdledSendsNoBurst(t *testing.T) {
 		t.Errorf("after its idle time it waits until %v", at)
 	}
 	c.sent(start, start, 4166)
+	if at := c.next(start); at > start {
+		t.Errorf("the second packet waits until %v", at)
+	}
+	c.sent(start, start, 4166)
 	gap := c.next(start) - start
 	if want := c.rp.Rate().Time(4190); time.Duration(gap) < want-2 || time.Duration(gap) > want+2 {
-		t.Errorf("the second packet comes after %v, want %v", time.Duration(gap), want)
+		t.Errorf("the third packet comes after %v, want %v", time.Duration(gap), want)
 	}
 }
 

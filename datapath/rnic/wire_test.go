@@ -34,7 +34,8 @@ type wire struct {
 	delay time.Duration
 	lose  float64
 	rng   *rand.Rand
-	tap   func(f *link.Frame) bool // false: the frame is lost
+	tap   func(f *link.Frame) bool                    // false: the frame is lost
+	hold  func(f *link.Frame, at loop.Time) loop.Time // when its last bit leaves what is in the way
 }
 
 const labDelay = time.Microsecond
@@ -79,6 +80,9 @@ func (w *wire) Send(f *link.Frame, at loop.Time) {
 	if w.lose > 0 && w.rng.Float64() < w.lose || w.tap != nil && !w.tap(f) || w.dest == nil || f.Kind == roce.KindRoCE && f.Dst == link.NoDst {
 		w.lab.frames.Put(f)
 		return
+	}
+	if w.hold != nil {
+		at = w.hold(f, at)
 	}
 	if w.lab.bytes {
 		f = w.lab.asBytes(f)
