@@ -58,6 +58,10 @@ test: setup ## units with -race, what needs root here, and the kernel suites in 
 suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto
 	@$(GO) run ./internal/leftover -- scripts/suites.sh $(BACKEND)
 
+.PHONY: soak
+soak: go-there ## RUNS (100000) random runs of two software RNICs over a bad wire, every byte checked; SEED replays from one on
+	$(GO) test ./datapath/rnic/torture -run TestRandomRunsViolateNothing -count 1 -timeout 2h -v -args -runs $(or $(RUNS),100000) -seed $(or $(SEED),1)
+
 .PHONY: lint
 lint: go-there ## vet (also for darwin), staticcheck, our own rules
 	$(GO) run ./internal/lint

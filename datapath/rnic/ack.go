@@ -11,8 +11,11 @@ import (
 func (r *requester) response(f *link.Frame, info *roce.Info, at loop.Time) {
 	p := &f.Packet
 	psn := p.BTH.PSN
-	if !psn.In(r.una, r.high.Sub(r.una)) && !r.reopens(psn, p) {
+	if !r.outstanding(psn) && !r.reopens(psn, p) {
 		r.q.dev.count.GhostACKs++ // of something that is answered, or was never asked
+		if r.q.dev.cfg.Bugs&BugStaleAck != 0 {
+			r.takeStale(p, at)
+		}
 		return
 	}
 	switch info.Operation {
@@ -64,8 +67,10 @@ func (r *requester) advance(to roce.PSN, at loop.Time) {
 	if r.deadline != 0 {
 		if r.una == r.high {
 			r.deadline = 0
-		} else {
+		} else if q.dev.cfg.Bugs&BugDeafTimer == 0 {
 			r.await(q.dev.loop.Now())
+		} else {
+			r.deadline = 0
 		}
 	}
 	w := r.oldest()
@@ -96,7 +101,7 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 	if !w.responds() {
 		return // a PSN of a SEND's or a WRITE's: no response to anything
 	}
-	if psn != r.una {
+	if psn != r.una && r.q.dev.cfg.Bugs&BugReadGap == 0 {
 		r.implied(at)
 		return
 	}
@@ -119,6 +124,9 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 	if !r.q.pd.resolve(w.sgl, verbs.LocalWrite) {
 		r.fail(verbs.LocProtErr, at)
 		return
+	}
+	if r.q.dev.cfg.Bugs&BugReadOffset != 0 {
+		off = uint32(psn.Sub(r.resumed)) * r.q.mtu
 	}
 	addr, kind := scatter(w.sgl, off, f.Packet.Payload)
 	at = r.q.dev.land(at, addr, uint32(f.Packet.PayloadLen), kind)

@@ -91,7 +91,9 @@ func (r *responder) read(p *roce.Packet, at loop.Time) {
 func (r *responder) executed(e *resource) {
 	r.epsn = e.first.Add(e.packets)
 	r.told = false
-	r.msn = (r.msn + 1) & 0xffffff
+	if r.q.dev.cfg.Bugs&BugMSN == 0 {
+		r.msn = (r.msn + 1) & 0xffffff
+	}
 	e.msn = r.msn
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
 	r.respond(e, e.first)
@@ -136,6 +138,9 @@ func (r *responder) replay(p *roce.Packet, info *roce.Info) {
 		}
 		if e.atomic != (info.Operation != roce.OpRDMAReadRequest) {
 			return
+		}
+		if e.atomic && r.q.dev.cfg.Bugs&BugAtomicTwice != 0 {
+			e.again(r.q, p)
 		}
 		if !e.pending {
 			e.replay = true
@@ -191,6 +196,9 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	}
 	off := uint32(i) * q.mtu
 	n := min(q.mtu, e.len-off)
+	if q.dev.cfg.Bugs&BugReplayOffset != 0 && e.replay {
+		off = uint32(psn.Sub(e.from)) * q.mtu
+	}
 	f := q.dev.frame(&q.path, op, q.attr.DestQPN, psn, int(n))
 	f.Packet.AETH = roce.AETH{Syndrome: roce.ACK(roce.CreditsInvalid), MSN: e.msn}
 	f.Packet.Payload = nil

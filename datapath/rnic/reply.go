@@ -35,7 +35,13 @@ func (r *responder) ackDue() {
 }
 
 // ack acknowledges all that has been executed.
-func (r *responder) ack(at loop.Time) { r.answer(r.epsn.Add(-1), roce.ACK(roce.CreditsInvalid), at) }
+func (r *responder) ack(at loop.Time) {
+	psn := r.epsn.Add(-1)
+	if r.q.dev.cfg.Bugs&BugAckAhead != 0 {
+		psn = r.epsn
+	}
+	r.answer(psn, roce.ACK(roce.CreditsInvalid), at)
+}
 
 // answer sends an ACK or a NAK, not before a time. It waits for the responses of what came before it:
 // it would say of them that they are lost.
@@ -116,6 +122,9 @@ func (r *responder) close(code roce.NAKCode, at loop.Time) {
 func (r *responder) duplicate(f *link.Frame, info *roce.Info, at loop.Time) {
 	p := &f.Packet
 	r.q.dev.count.DuplicateRequest++
+	if r.q.dev.cfg.Bugs != 0 {
+		r.redo(f, info, at)
+	}
 	switch info.Operation {
 	case roce.OpRDMAReadRequest, roce.OpCmpSwap, roce.OpFetchAdd:
 		r.replay(p, info)

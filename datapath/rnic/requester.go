@@ -27,6 +27,8 @@ type requester struct {
 	asked int // packets since the last that asked for an ACK
 	reads int // READs and atomics outstanding
 
+	resumed roce.PSN // where the last READ request began; for BugReadOffset
+
 	retries  uint8
 	rnr      uint8
 	waiting  bool      // after an RNR NAK
@@ -166,7 +168,7 @@ func (r *requester) start(w *wqe, now loop.Time) bool {
 			q.dev.loop.Arm(&r.wakeup, w.ready)
 		}
 		return false
-	case w.flags&verbs.Fence != 0 && r.reads > 0:
+	case w.flags&verbs.Fence != 0 && r.reads > 0 && q.dev.cfg.Bugs&BugLostFence == 0:
 		return false
 	case w.responds() && r.reads >= q.attr.MaxRDAtomic && r.reads > 0:
 		return false
@@ -240,7 +242,7 @@ func (r *requester) succeed(w *wqe, at loop.Time) {
 	if w.responds() {
 		r.reads--
 	}
-	signaled := w.flags&verbs.Signaled != 0 || r.q.init.SignalAll
+	signaled := w.flags&verbs.Signaled != 0 || r.q.init.SignalAll || r.q.dev.cfg.Bugs&BugUnsignaled != 0
 	wc := verbs.WC{ID: w.id, Op: wcOpcodes[w.op], ByteLen: w.length}
 	if r.ring.head == r.cur {
 		r.cur++

@@ -110,7 +110,7 @@ func (r *responder) establish() {
 // gap is a request beyond the one expected: one NAK says so.
 func (r *responder) gap(at loop.Time) {
 	r.q.dev.count.OutOfSequence++
-	if r.told {
+	if r.told && r.q.dev.cfg.Bugs&BugNAKEach == 0 {
 		return
 	}
 	if r.q.dev.cfg.Profile.Recovery == GoBack0 && r.doing != roce.OpUnknown {
@@ -201,9 +201,8 @@ func (r *responder) send(p *roce.Packet, info *roce.Info, at loop.Time) {
 		wc.Imm, wc.Flags = p.ImmDt, verbs.WithImm
 	}
 	if info.Any(roce.Invalidate) {
-		if !r.q.invalidate(p.IETH) {
-			r.q.dev.event(verbs.AsyncEvent{Type: verbs.EventQPAccessErr, QP: r.q})
-			r.refuse(roce.NAKRemoteAccessError, at)
+		if r.q.dev.cfg.Bugs&BugInvalidateLate == 0 && !r.q.invalidate(p.IETH) {
+			r.denied(at)
 			return
 		}
 		wc.InvRKey, wc.Flags = p.IETH, verbs.WithInv
@@ -251,7 +250,9 @@ func (r *responder) write(p *roce.Packet, info *roce.Info, at loop.Time) {
 			r.denied(at)
 			return
 		}
-		copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+		if r.q.dev.cfg.Bugs&BugShortLast == 0 || !info.Any(roce.Last) || n == r.q.mtu {
+			copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+		}
 		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)
 		r.left -= n

@@ -126,7 +126,11 @@ func (r *requester) notReady(psn roce.PSN, code uint8, at loop.Time) {
 	}
 	left := r.rnr
 	r.rewind()
-	r.rnr, r.waiting, r.rewound = left, true, true
+	r.rnr, r.rewound = left, true
+	if q.dev.cfg.Bugs&BugRNRNoWait != 0 {
+		return
+	}
+	r.waiting = true
 	q.dev.loop.Arm(&r.delay, q.dev.tick(q.dev.loop.Now().Add(verbs.RNRDelay[code])))
 }
 

@@ -69,6 +69,9 @@ func (r *requester) push(w *wqe, i int, now loop.Time) *link.Frame {
 		f.Packet.BTH.AckReq = true
 		r.asked = 0
 	}
+	if i == w.packets-1 && q.dev.cfg.Bugs&BugEarlyCompletion != 0 {
+		r.completeEarly(w, now)
+	}
 	r.sent(1, f.Packet.BTH.AckReq, now)
 	return f
 }
@@ -99,6 +102,7 @@ func (r *requester) ask(w *wqe, i int, now loop.Time) *link.Frame {
 	r.asked = 0
 	r.port.addr, r.port.message = 0, uint64(r.cur)
 	r.port.spent = r.cur+1 == r.ring.tail
+	r.resumed = r.psn
 	r.sent(w.packets-i, true, now)
 	return f
 }

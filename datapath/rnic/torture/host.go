@@ -280,6 +280,7 @@ func (h *host) received(wc *verbs.WC) {
 	}
 	if o.badRecv != 0 {
 		h.bad("receive %d succeeds, want %v", id, o.badRecv)
+		return
 	}
 	want := verbs.WC{ID: wc.ID, QPN: wc.QPN, ByteLen: uint32(o.length)}
 	switch o.kind {
