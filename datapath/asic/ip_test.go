@@ -21,7 +21,7 @@ var (
 func a6(net, host byte) roce.Addr { return roce.Addr{0: 0xfd, 1: 0x52, 7: net, 15: host} }
 
 // newIPBench is a bench that knows the addresses of ends.
-func newIPBench(t *testing.T, e ends) *bench {
+func newIPBench(t testing.TB, e ends) *bench {
 	b := newBench(t, 3, 100*gig, func(c *Config) {
 		c.Ports[0].Addr, c.Ports[1].Addr = e.own, e.other
 		c.Resolve = func(a roce.Addr) uint32 {
