@@ -43,6 +43,7 @@ type realHost struct {
 	wcs    [16]verbs.WC
 	wrs    []verbs.SendWR
 	done   uint64
+	stop   bool // no more flows
 }
 
 type realFabric struct {
@@ -52,9 +53,15 @@ type realFabric struct {
 	from     []int // the nodes that those are
 }
 
-func newRealFabric(tb testing.TB, plan *topo.Plan, opts ...loop.Option) *realFabric {
+// newRealFabric builds it of RNICs of a profile, but that they ask for an ACK every fourth packet.
+func newRealFabric(tb testing.TB, plan *topo.Plan, profile string, opts ...loop.Option) *realFabric {
 	tb.Helper()
 	r := &realFabric{fabric: newFabric(plan, opts...)}
+	prof, err := rnic.ProfileNamed(profile)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	prof.AckRequestEvery = ackEvery
 	numbers := map[roce.Addr]rnic.Neighbor{}
 	for i := range plan.PortCount() {
 		p := plan.PortAt(i)
@@ -63,7 +70,7 @@ func newRealFabric(tb testing.TB, plan *topo.Plan, opts ...loop.Option) *realFab
 	at := make([]link.Receiver, len(r.nodes))
 	for i := range r.nodes {
 		if r.node(i).Role == topo.Host {
-			h := r.newHost(tb, i, func(a roce.Addr) (rnic.Neighbor, bool) { n, ok := numbers[a]; return n, ok })
+			h := r.newHost(tb, i, prof, func(a roce.Addr) (rnic.Neighbor, bool) { n, ok := numbers[a]; return n, ok })
 			r.at = append(r.at, h)
 			at[i] = h.dev
 			continue
@@ -106,11 +113,11 @@ func (r *realFabric) switchConfig(i int) asic.Config {
 	return c
 }
 
-func (r *realFabric) newHost(tb testing.TB, i int, resolve func(roce.Addr) (rnic.Neighbor, bool)) *realHost {
+func (r *realFabric) newHost(tb testing.TB, i int, prof rnic.Profile, resolve func(roce.Addr) (rnic.Neighbor, bool)) *realHost {
 	p := r.plan.PortAt(r.first(i))
 	d, err := rnic.New(rnic.Config{
 		Name: r.node(i).Name, Loop: r.nodes[i], MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: r.plan.Topology.Links[p.Link].MTU,
-		Rate: r.rate(i, 0), Seed: uint64(i), Profile: rnic.Profile{Name: "bench", Recovery: rnic.GoBackN, AckRequestEvery: ackEvery},
+		Rate: r.rate(i, 0), Seed: uint64(i), Profile: prof,
 		Frames: r.pool(i), Wire: &r.wires[i][0], Resolve: resolve,
 	})
 	if err != nil {
@@ -198,7 +205,9 @@ func (h *realHost) poll() {
 			continue
 		}
 		h.done++
-		h.flow()
+		if !h.stop {
+			h.flow()
+		}
 	}
 }
 
@@ -213,15 +222,28 @@ func (r *realFabric) data() (n uint64) {
 
 func (h *realHost) acks() uint64 { return h.remote.dev.Counters().AcksSent }
 
-func BenchmarkReal(b *testing.B) {
+// BenchmarkReal is of the profile with all of the hardware's stages; ideal is without them.
+func BenchmarkReal(b *testing.B)  { benchmarkReal(b, "default") }
+func BenchmarkIdeal(b *testing.B) { benchmarkReal(b, "ideal") }
+
+func benchmarkReal(b *testing.B, profile string) {
 	sizes(b, func(b *testing.B, k int, opts ...loop.Option) {
-		f := newRealFabric(b, fatTree(b, k), opts...)
-		measure(b, f)
-		var again uint64
+		f := newRealFabric(b, fatTree(b, k), profile, opts...)
+		perCPU := measure(b, f)
+		b.ReportMetric(perCPU/bareSpeed(b, k, opts...), "of-bare")
+		var again, pauses uint64
 		for _, h := range f.at {
 			again += h.dev.Counters().RetransmittedPackets
 		}
+		for i, s := range f.switches {
+			for port := range f.wires[f.from[i]] {
+				for _, n := range s.Stats(port).TxPause {
+					pauses += n
+				}
+			}
+		}
 		b.ReportMetric(float64(again), "sent-again")
+		b.ReportMetric(float64(pauses), "pauses")
 	})
 }
 
@@ -244,7 +266,7 @@ func (r *realFabric) outcome() string {
 func TestAFabricComesToTheSameOnAnyNumberOfWorkers(t *testing.T) {
 	plan := fatTree(t, 4)
 	run := func(opts ...loop.Option) (string, uint64) {
-		f := newRealFabric(t, plan, opts...)
+		f := newRealFabric(t, plan, "default", opts...)
 		f.v.RunUntil(loop.Time(300 * time.Microsecond))
 		return f.outcome(), f.v.Handled()
 	}
