@@ -16,19 +16,23 @@ type Exchange struct {
 
 // Send runs fn on the loop to. It must be called on the loop from.
 func (x Exchange) Send(from, to loop.Loop, fn func()) {
-	at := from.Now().Add(x.LookAhead)
-	to.Post(func() { to.Arm(&loop.Timer{Fire: fn}, at) })
+	loop.Cross(from, to, from.Now().Add(x.LookAhead), fn)
 }
 
 // wire is a one-way stream of small notes from one loop to another, in order. In its steady
 // state it allocates nothing.
+//
+// In real time one post serves all notes that are on their way. In virtual time each note is an event of its own:
+// whether another is on its way depends there on which of two cores is faster.
 type wire[T any] struct {
+	virtual   bool
 	from, to  loop.Loop
 	lookAhead time.Duration
 	handle    func(T) // on the loop to
 
 	mu     sync.Mutex
 	sent   []dated[T]
+	taken  int // of sent, in virtual time
 	posted bool
 
 	// Owned by the loop to.
@@ -44,22 +48,47 @@ type dated[T any] struct {
 }
 
 func newWire[T any](x Exchange, from, to loop.Loop, handle func(T)) *wire[T] {
-	w := &wire[T]{from: from, to: to, lookAhead: x.LookAhead, handle: handle}
+	_, virtual := to.(*loop.Node)
+	w := &wire[T]{virtual: virtual, from: from, to: to, lookAhead: x.LookAhead, handle: handle}
 	w.fetch = w.take
+	if virtual {
+		w.fetch = w.takeOne
+	}
 	w.timer.Fire = w.deliver
 	return w
 }
 
 // send must be called on the loop from.
 func (w *wire[T]) send(note T) {
+	at := w.from.Now().Add(w.lookAhead)
 	w.mu.Lock()
-	w.sent = append(w.sent, dated[T]{w.from.Now().Add(w.lookAhead), note})
+	w.sent = append(w.sent, dated[T]{at, note})
+	if w.virtual {
+		w.mu.Unlock()
+		loop.Cross(w.from, w.to, at, w.fetch)
+		return
+	}
 	post := !w.posted
 	w.posted = true
 	w.mu.Unlock()
 	if post {
 		w.to.Post(w.fetch)
 	}
+}
+
+// takeOne handles the note that is due.
+func (w *wire[T]) takeOne() {
+	w.mu.Lock()
+	note := w.sent[w.taken].note
+	w.taken++
+	if w.taken == len(w.sent) {
+		w.sent, w.taken = w.sent[:0], 0
+	} else if w.taken >= 64 && 2*w.taken >= len(w.sent) {
+		w.sent = w.sent[:copy(w.sent, w.sent[w.taken:])]
+		w.taken = 0
+	}
+	w.mu.Unlock()
+	w.handle(note)
 }
 
 // take moves what was sent to the loop's own inbox.
