@@ -151,10 +151,30 @@ func (r *faultRun) verify(f *oneFault) {
 	})
 }
 
-// heal reads the hits, undoes the fault and checks that nothing of it is left. It tries to
-// heal twice before it gives up.
+// heal undoes the fault, reads its hits, which are then all that there will be, and checks that nothing of it is left.
+// It tries to heal twice before it gives up.
 func (r *faultRun) heal(f *oneFault) {
 	f.healing = true
+	r.undo(f, 2)
+}
+
+func (r *faultRun) undo(f *oneFault, tries int) {
+	r.ask(f, "heal", healDeadline, r.posted(f.applied.Heal), func(err error) {
+		if err != nil && tries > 1 {
+			r.tell(f, "heal failed", err.Error()+"; once more", "warning")
+			r.undo(f, tries-1)
+			return
+		}
+		if err != nil {
+			f.clean, f.spent = false, true
+			r.fail(f, "IT COULD NOT BE HEALED: %v", err)
+		}
+		r.count(f, err == nil)
+	})
+}
+
+// count takes the hits of a strike.
+func (r *faultRun) count(f *oneFault, healed bool) {
 	r.ask(f, "count hits", applyDeadline, func(done func(error)) {
 		f.applied.Hits(func(n uint64, err error) {
 			r.loop.Post(func() {
@@ -168,32 +188,20 @@ func (r *faultRun) heal(f *oneFault) {
 		if err != nil {
 			r.fail(f, "counting its hits failed: %v", err)
 		}
-		r.undo(f, 2)
-	})
-}
-
-func (r *faultRun) undo(f *oneFault, tries int) {
-	r.ask(f, "heal", healDeadline, r.posted(f.applied.Heal), func(err error) {
-		switch {
-		case err != nil && tries > 1:
-			r.tell(f, "heal failed", err.Error()+"; once more", "warning")
-			r.undo(f, tries-1)
-		case err != nil:
-			f.clean, f.spent = false, true
-			r.fail(f, "IT COULD NOT BE HEALED: %v", err)
+		if !healed {
 			r.drop(f)
-		default:
-			r.tell(f, "healed", fmt.Sprintf("%d hits", f.result.Hits), "")
-			r.ask(f, "verify clean", healDeadline, r.posted(f.applied.VerifyClean), func(err error) {
-				if err != nil {
-					f.clean = false
-					r.fail(f, "SOMETHING OF IT IS LEFT after healing: %v", err)
-				} else {
-					r.tell(f, "verified clean", "", "")
-				}
-				r.drop(f)
-			})
+			return
 		}
+		r.tell(f, "healed", fmt.Sprintf("%d hits", f.result.Hits), "")
+		r.ask(f, "verify clean", healDeadline, r.posted(f.applied.VerifyClean), func(err error) {
+			if err != nil {
+				f.clean = false
+				r.fail(f, "SOMETHING OF IT IS LEFT after healing: %v", err)
+			} else {
+				r.tell(f, "verified clean", "", "")
+			}
+			r.drop(f)
+		})
 	})
 }
 

@@ -158,6 +158,7 @@ func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*
 func (r *run) putPlan() error {
 	return errors.Join(
 		r.rec.Put(record.ScenarioFile, r.s.Source),
+		r.rec.PutJSON(record.RunFile, map[string]any{"backend": r.choice.Backend, "seed": r.s.Seed}),
 		r.rec.PutJSON(record.TopologyFile, r.s.Topology),
 		r.rec.PutJSON(record.PlanFile, planView(r.s.Plan)))
 }

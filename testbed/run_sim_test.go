@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -91,17 +93,20 @@ func TestQuickstartPassesInVirtualTimeWithTheSameRecordEachTime(t *testing.T) {
 // onCores makes sim fabrics use so many cores, whatever their size.
 func onCores(t *testing.T, workers int) {
 	t.Helper()
+	buildSim(t, func(ctx context.Context, c sim.Config) (fabric.Fabric, error) {
+		c.Workers = workers
+		return sim.Build(ctx, c)
+	})
+}
+
+// buildSim has sim fabrics built by another function while the test runs.
+func buildSim(t *testing.T, build func(context.Context, sim.Config) (fabric.Fabric, error)) {
+	t.Helper()
 	before := builders[Sim]
 	t.Cleanup(func() { builders[Sim] = before })
 	b := *before
 	b.Build = func(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
-		c := simConfig(cfg.Scenario)
-		c.Workers = workers
-		f, err := sim.Build(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		return f, nil
+		return build(ctx, simConfig(cfg.Scenario))
 	}
 	builders[Sim] = &b
 }
@@ -183,6 +188,38 @@ func TestAnInterruptedRunInVirtualTimeHealsAndEnds(t *testing.T) {
 	f := out.Summary.Faults[0]
 	if out.Passed() || !f.Healed || !strings.Contains(strings.Join(out.Summary.Problems, "\n"), "interrupted") {
 		t.Errorf("fault %+v, problems %q", f, out.Summary.Problems)
+	}
+	if err := r.Verify(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stillOnce is a fabric that has nothing left to happen, once.
+type stillOnce struct {
+	*sim.Fabric
+	said bool
+}
+
+func (s *stillOnce) Next() (loop.Time, bool) {
+	at, ok := s.Fabric.Next()
+	if !s.said && at > loop.Time(time.Millisecond) {
+		s.said, ok = true, false
+	}
+	return at, ok
+}
+
+func TestARunThatWaitsForWhatNeverHappensFailsAndSaysForWhat(t *testing.T) {
+	buildSim(t, func(ctx context.Context, c sim.Config) (fabric.Fabric, error) {
+		f, err := sim.Build(ctx, c)
+		return &stillOnce{Fabric: f}, err
+	})
+	out, r := runInSim(t, t.Context(), pair("duration: 1h", "kind: loss, probability: 1%"), RunOptions{})
+	said := strings.Join(out.Summary.Problems, "\n")
+	if out.Passed() || !strings.Contains(said, "nothing was left to happen, and still unfinished: workload w") {
+		t.Errorf("problems %q", said)
+	}
+	if f := out.Summary.Faults[0]; !f.Healed || len(out.Summary.Workloads) != 1 {
+		t.Errorf("fault %+v, workloads %+v", f, out.Summary.Workloads)
 	}
 	if err := r.Verify(); err != nil {
 		t.Error(err)

@@ -37,7 +37,7 @@ type end interface {
 
 // Receive implements link.Receiver: what the wire from across the link brings.
 func (p *Port) Receive(f *link.Frame) {
-	if p.tap != nil {
+	if p.tap != nil && p.down == 0 {
 		p.tap.received(f, p.Loop.Now())
 	}
 	f.Port = p.index

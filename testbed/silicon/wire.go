@@ -21,6 +21,7 @@ type Wire struct {
 	cuts   int       // faults that have the link down
 	last   loop.Time // when the last frame that keeps its place goes on
 	tap    *tap
+	keep   bool
 
 	passed uint64 // frames that came from the port
 	lost   uint64 // of them, those that found the link down
@@ -34,6 +35,9 @@ func NewWire(next link.Wire, l loop.Loop, frames *link.Pool) *Wire {
 // Send implements link.Wire.
 func (w *Wire) Send(f *link.Frame, at loop.Time) {
 	w.passed++
+	if w.keep {
+		own(f)
+	}
 	if w.tap != nil {
 		w.tap.sent(f, at)
 	}
@@ -42,6 +46,19 @@ func (w *Wire) Send(f *link.Frame, at loop.Time) {
 		return
 	}
 	w.impair(f, at)
+}
+
+// Keep makes frames carry their payload from here on, or no longer: a frame in struct form refers to its sender's
+// memory, which may have changed when a copy that was sent again arrives behind the one that counted. No receiver
+// looks at such a payload, but a capture does.
+func (w *Wire) Keep(on bool) { w.keep = on }
+
+// own makes a frame's payload its own.
+func own(f *link.Frame) {
+	if p := f.Packet.Payload; f.Bytes == nil && len(p) > 0 && (cap(f.Buf) == 0 || &p[0] != &f.Buf[:1][0]) {
+		f.Buf = append(f.Buf[:0], p...)
+		f.Packet.Payload = f.Buf
+	}
 }
 
 func (w *Wire) impair(f *link.Frame, at loop.Time) {

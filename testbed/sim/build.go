@@ -38,6 +38,7 @@ type Fabric struct {
 	pools    []*link.Pool // by partition
 	inject   *silicon.Injector
 	warnings []string
+	captures int
 }
 
 // controlNode is the number of the node that no node of the topology has: what is done on it in a moment comes before what

@@ -139,9 +139,21 @@ func (f *Fabric) Capture(_ context.Context, ref topo.PortRef, sink fabric.Packet
 	}
 	arrives := f.wires[f.cfg.Plan.PeerNumber(p.Number)]
 	arrives.lead(p)
+	f.keep(1)
 	return func() (uint64, uint64, error) {
 		given, err := p.Untap()
 		arrives.lead(p)
+		f.keep(-1)
 		return given, 0, err
 	}, nil
+}
+
+// keep has NICs send frames that carry their payload while anything captures.
+func (f *Fabric) keep(captures int) {
+	f.captures += captures
+	for _, h := range f.hosts {
+		for _, p := range h.Ports {
+			p.Wire.Keep(f.captures > 0)
+		}
+	}
 }
