@@ -32,7 +32,7 @@ func (p *port) watchAfter(now loop.Time) {
 	for rest := holding &^ p.watch.before; rest != 0; rest &= rest - 1 {
 		p.watch.since[bits.TrailingZeros8(rest)] = now
 	}
-	if holding|p.watch.storms != 0 && p.sw.settings.Watchdog.Detect > 0 && !p.watch.timer.Armed() {
+	if p.sw.settings.Watchdog.Detect > 0 && (p.watch.storms != 0 || holding != 0 && !p.watch.timer.Armed()) {
 		p.onWatch()
 	}
 }

@@ -72,6 +72,20 @@ func TestTheWatchdogDropsWhatAStormHoldsBackAndRestoresTheQueueAfterIt(t *testin
 	}
 }
 
+func TestAStormThatIsEndedByAnXONIsOverThatMuchEarlier(t *testing.T) {
+	seen := new(storms)
+	b := newBench(t, 2, gig, func(c *Config) { guarded(StormForward)(c); c.Observer = seen })
+	b.give(1, b.pfc(3, 0xffff)) // 33.6 ms
+	for range 2 {
+		b.give(0, b.frame(1, 26, 1000))
+	}
+	b.at(5*ms, func() { b.give(1, b.pfc(3, 0)) })
+	b.run(40 * ms)
+	if len(seen.begins) != 1 || len(seen.ends) != 1 || seen.ends[0] != loop.Time(7*ms) {
+		t.Errorf("storms from %v to %v, want from 1ms to 7ms", seen.begins, seen.ends)
+	}
+}
+
 func TestTheWatchdogCanForwardInSpiteOfAStorm(t *testing.T) {
 	b, seen := stormed(t, StormForward)
 	if len(seen.begins) != 1 || seen.drops != 0 || len(b.sent) != 120 {
