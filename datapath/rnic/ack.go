@@ -112,7 +112,7 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 	if w.op != verbs.OpRDMARead {
 		var b [8]byte
 		putWord(b[:], f.Packet.AtomicAckETH)
-		scatter(w.sgl, 0, b[:])
+		scatter(w.sgl, 0, b[:], nil)
 		r.advance(w.end(), at)
 		return
 	}
@@ -128,7 +128,7 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 	if r.q.dev.cfg.Bugs&BugReadOffset != 0 {
 		off = uint32(psn.Sub(r.resumed)) * r.q.mtu
 	}
-	addr, kind := scatter(w.sgl, off, f.Packet.Payload)
+	addr, kind := scatter(w.sgl, off, f.Packet.Payload, f.Content)
 	at = r.q.dev.land(at, addr, uint32(f.Packet.PayloadLen), kind)
 	r.advance(psn.Next(), at)
 }

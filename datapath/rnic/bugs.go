@@ -88,7 +88,7 @@ func (r *responder) redo(f *link.Frame, info *roce.Info, at loop.Time) {
 	switch {
 	case b&BugDuplicateWrite != 0 && info.Operation == roce.OpRDMAWrite && info.Any(roce.Only) && p.PayloadLen > 0:
 		if g := r.q.remote(p.RETH.RKey, p.RETH.VA, uint64(p.PayloadLen), verbs.RemoteWrite); g != nil {
-			copy(g.bytes(p.RETH.VA, uint64(p.PayloadLen)), p.Payload)
+			g.store(p.RETH.VA, p)
 		}
 	case b&BugReceiveTwice != 0 && info.Operation == roce.OpSend && info.Any(roce.Only) && r.doing == roce.OpUnknown:
 		if r.take() {

@@ -28,8 +28,9 @@ type Config struct {
 	// Resolve says where an address is. Packets to one that it doesn't know go nowhere.
 	Resolve func(roce.Addr) (Neighbor, bool)
 
-	Trace Tracer // may be nil
-	Bugs  Bugs   // for tests of tests alone
+	Trace   Tracer // may be nil
+	Phantom bool   // the device can give memory without bytes; its frames never become bytes then
+	Bugs    Bugs   // for tests of tests alone
 }
 
 // Neighbor is where frames to an address go.

@@ -45,7 +45,7 @@ func (r *responder) placeGRH(grh *[grhLen]byte, p *roce.Packet, at loop.Time) (v
 	case r.recv.bad:
 		return verbs.LocProtErr, at
 	}
-	scatter(r.recv.sgl, 0, grh[:])
+	scatter(r.recv.sgl, 0, grh[:], nil)
 	r.got = grhLen
 	return r.place(p, at)
 }

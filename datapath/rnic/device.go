@@ -47,8 +47,9 @@ type Device struct {
 	cc    congestion
 	count Counters
 
-	checked loop.Time // when the packet at hand is through the checks on arrival
-	left    loop.Time // when it leaves the receive buffer
+	checked loop.Time     // when the packet at hand is through the checks on arrival
+	left    loop.Time     // when it leaves the receive buffer
+	content []link.Extent // what it carries where there are no bytes
 
 	qps     []*qp // by the lower 16 bits of their numbers
 	freeQPs []uint32
@@ -164,7 +165,7 @@ func (d *Device) Close(done func(error)) {
 	}
 	d.keys.clear()
 	for _, m := range d.mems {
-		m.bytes = nil
+		m.release()
 	}
 	d.mems = nil
 	d.later(func() { done(nil) })
@@ -237,7 +238,7 @@ func (d *Device) take(f *link.Frame) {
 	c.RxPackets++
 	c.RxBytes += uint64(n)
 	d.checked = d.hw.receive(now)
-	d.left = d.checked
+	d.left, d.content = d.checked, f.Content
 	d.receive(f)
 	d.port.in.hold(d.left, n, priority)
 }

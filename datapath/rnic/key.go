@@ -1,6 +1,8 @@
 package rnic
 
 import (
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
@@ -22,6 +24,27 @@ func (r *region) holds(addr, n uint64) bool {
 	return addr >= r.addr && n <= r.len && addr-r.addr <= r.len-n
 }
 
+// store writes the payload of the packet at hand to an address on, where the region has room for it.
+func (r *region) store(addr uint64, p *roce.Packet) {
+	from, n := r.off+addr-r.addr, uint64(p.PayloadLen)
+	if r.mem.phantom == nil {
+		copy(r.mem.bytes[from:from+n], p.Payload)
+		return
+	}
+	r.mem.place(from, n, p.Payload, r.mem.dev.content)
+}
+
+// load gives a frame the n bytes from an address on, which the region holds: a copy, as others may write there before
+// it arrives, and on another processor.
+func (r *region) load(f *link.Frame, addr, n uint64) {
+	if r.mem.phantom != nil {
+		f.Content = r.mem.phantom.get(f.Content[:0], r.off+addr-r.addr, n)
+		return
+	}
+	f.Packet.Payload = room(f, int(n))
+	copy(f.Packet.Payload, r.bytes(addr, n))
+}
+
 // bytes are n bytes from an address on, which the region holds.
 func (r *region) bytes(addr, n uint64) []byte {
 	from := r.off + addr - r.addr
@@ -32,7 +55,7 @@ func (r *region) bytes(addr, n uint64) []byte {
 func (r *region) place(addr uint64) uint64 { return r.mem.addr + r.off + addr - r.addr }
 
 // live says that the region is still good and its memory still there.
-func (r *region) live() bool { return r.key != 0 && r.mem.bytes != nil }
+func (r *region) live() bool { return r.key != 0 && r.mem.size > 0 }
 
 // keyTable finds regions by their keys. A key is an index, and eight bits that differ from one
 // use of the index to the next, so that a key that is no longer good is not good for another.

@@ -31,6 +31,9 @@ func (p *pd) RegMR(mem verbs.Memory, off, length int, access verbs.Access, done 
 
 func (r *mr) lay(p *pd, mem verbs.Memory, off, length int, access verbs.Access) error {
 	m, ok := mem.(*memory)
+	if v, is := mem.(*phantom); is {
+		m, ok = v.memory, true
+	}
 	switch {
 	case !ok || m.dev != p.dev:
 		return fmt.Errorf("%w: the memory isn't the device's", ErrInvalid)
@@ -38,6 +41,9 @@ func (r *mr) lay(p *pd, mem verbs.Memory, off, length int, access verbs.Access) 
 		return fmt.Errorf("%w: the memory has %d bytes", ErrInvalid, m.Len())
 	case access&(verbs.RemoteWrite|verbs.RemoteAtomic) != 0 && access&verbs.LocalWrite == 0:
 		return fmt.Errorf("%w: access %v needs LOCAL_WRITE", ErrInvalid, access)
+	}
+	if m.phantom != nil && access&verbs.RemoteAtomic != 0 {
+		return fmt.Errorf("%w: phantom memory has no values for atomics", ErrInvalid)
 	}
 	r.region = region{pd: p, addr: m.addr + uint64(off), len: uint64(length), access: access, mem: m, off: uint64(off)}
 	if access&verbs.ZeroBased != 0 {
@@ -50,11 +56,18 @@ func (r *mr) lay(p *pd, mem verbs.Memory, off, length int, access verbs.Access) 
 	return nil
 }
 
-func (r *mr) LKey() uint32         { return r.was }
-func (r *mr) RKey() uint32         { return r.was }
-func (r *mr) Addr() uint64         { return r.addr }
-func (r *mr) Len() int             { return int(r.len) }
-func (r *mr) Memory() verbs.Memory { return r.mem }
+func (r *mr) LKey() uint32 { return r.was }
+func (r *mr) RKey() uint32 { return r.was }
+func (r *mr) Addr() uint64 { return r.addr }
+func (r *mr) Len() int     { return int(r.len) }
+
+// Memory implements verbs.MR.
+func (r *mr) Memory() verbs.Memory {
+	if r.mem.phantom != nil {
+		return &phantom{r.mem}
+	}
+	return r.mem
+}
 
 // Dereg implements verbs.MR. Windows bound to the region keep it.
 func (r *mr) Dereg(done func(error)) {

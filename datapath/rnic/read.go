@@ -208,9 +208,7 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 			r.gone(e, psn)
 			return r.last(now)
 		}
-		// A copy: others may write there before it arrives, and on another processor.
-		f.Packet.Payload = room(f, int(n))
-		copy(f.Packet.Payload, e.region.bytes(e.va+uint64(off), uint64(n)))
+		e.region.load(f, e.va+uint64(off), uint64(n))
 		r.port.addr, r.port.kind = e.region.place(e.va+uint64(off)), e.region.mem.kind
 	}
 	return f

@@ -220,7 +220,7 @@ func (r *responder) place(p *roce.Packet, at loop.Time) (verbs.Status, loop.Time
 	case n > 0 && r.recv.bad:
 		return verbs.LocProtErr, at
 	}
-	addr, kind := scatter(r.recv.sgl, r.got, p.Payload)
+	addr, kind := scatter(r.recv.sgl, r.got, p.Payload, r.q.dev.content)
 	r.got += n
 	return verbs.Success, r.q.dev.land(at, addr, n, kind)
 }
@@ -251,7 +251,7 @@ func (r *responder) write(p *roce.Packet, info *roce.Info, at loop.Time) {
 			return
 		}
 		if r.q.dev.cfg.Bugs&BugShortLast == 0 || !info.Any(roce.Last) || n == r.q.mtu {
-			copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+			r.region.store(r.va, p)
 		}
 		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)

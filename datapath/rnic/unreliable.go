@@ -95,7 +95,7 @@ func (r *responder) unreliableWrite(p *roce.Packet, info *roce.Info, at loop.Tim
 		return
 	}
 	if n > 0 {
-		copy(r.region.bytes(r.va, uint64(n)), p.Payload)
+		r.region.store(r.va, p)
 		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)
 		r.left -= n

@@ -130,6 +130,10 @@ func gather(f *link.Frame, list []sge, off, n uint32, refer bool) (addr uint64, 
 		if addr == 0 {
 			addr, kind = s.mem.addr+s.off+uint64(off), s.mem.kind
 		}
+		if s.mem.phantom != nil {
+			f.Content = contents(f.Content[:0], buf, list[i:], off, n)
+			return addr, kind
+		}
 		b := s.piece(off, n)
 		if buf == nil {
 			if refer && uint32(len(b)) == n {
@@ -156,10 +160,12 @@ func room(f *link.Frame, n int) []byte {
 	return f.Buf[:n]
 }
 
-// scatter writes bytes to a list, from an offset of it on. It says where the first of them goes to: 0 for none.
-func scatter(list []sge, off uint32, b []byte) (addr uint64, kind verbs.MemoryKind) {
+// scatter writes what a packet carries, bytes or content, to a list, from an offset of it on. It says where the first of
+// them goes to: 0 for none.
+func scatter(list []sge, off uint32, b []byte, content []link.Extent) (addr uint64, kind verbs.MemoryKind) {
+	left := uint32(len(b)) + length(content)
 	for i := range list {
-		if len(b) == 0 {
+		if left == 0 {
 			break
 		}
 		s := &list[i]
@@ -167,12 +173,17 @@ func scatter(list []sge, off uint32, b []byte) (addr uint64, kind verbs.MemoryKi
 			off -= s.length
 			continue
 		}
-		n := min(s.length-off, uint32(len(b)))
+		n := min(s.length-off, left)
 		if addr == 0 {
 			addr, kind = s.mem.addr+s.off+uint64(off), s.mem.kind
 		}
-		copy(s.piece(off, n), b[:n])
-		b = b[n:]
+		if s.mem.phantom != nil || len(content) > 0 {
+			b, content = s.mem.scatter(s.off+uint64(off), n, b, content)
+		} else {
+			copy(s.piece(off, n), b[:n])
+			b = b[n:]
+		}
+		left -= n
 		off = 0
 	}
 	return addr, kind
