@@ -232,8 +232,18 @@ func TestHowAPortPausesIsSettable(t *testing.T) {
 			}
 			continue
 		}
+		if n := b.Stats(0).TxPause; n[3] != 1 || n[0] != b2i(mode == "802.3x") {
+			t.Errorf("%s: priorities that were spoken of: %v", mode, n)
+		}
 		if len(b.sent) != 1 || b.sent[0].kind != want || mode == "802.3x" && b.sent[0].pfc.Enabled != 0xff {
 			t.Errorf("%s: sent %+v", mode, b.sent)
 		}
 	}
+}
+
+func b2i(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }

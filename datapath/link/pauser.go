@@ -84,9 +84,7 @@ func (p *Pauser) Fill(now loop.Time, rate uint64, f *Frame) {
 			q = quanta
 		}
 		f.PFC.Set(i, q)
-		if (p.paused|p.over)&bit != 0 {
-			p.Frames[i]++
-		}
+		p.Frames[i]++
 	}
 	p.over = 0
 	p.refresh = now.Add(roce.QuantaTime(quanta, int64(rate)) / 2)
