@@ -1,11 +1,5 @@
 package loop
 
-import (
-	"bytes"
-	"runtime"
-	"strconv"
-)
-
 // request is a post that has no place among the events yet.
 type request struct {
 	to *Node
@@ -122,18 +116,4 @@ func (o *posted) run() {
 		p.idle = append(p.idle, o)
 	}
 	fn()
-}
-
-// goroutine is the caller's number. Posts need it where several workers run: Post says where
-// to, and only the goroutine says where from. The runtime tells nobody but the writer of a trace:
-// "goroutine 7 [running]:". It takes a microsecond or two; packets don't come this way.
-func goroutine() uint64 {
-	var buf [64]byte
-	s := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	end := max(bytes.IndexByte(s, ' '), 0)
-	id, err := strconv.ParseUint(string(s[:end]), 10, 64)
-	if err != nil {
-		panic("loop: a trace of the runtime begins unlike \"goroutine N \": " + string(s))
-	}
-	return id
 }

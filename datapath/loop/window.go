@@ -71,8 +71,8 @@ type crew struct {
 }
 
 type worker struct {
-	id  uint64 // of the goroutine
-	now *part  // that it is in
+	id  uintptr // of the goroutine
+	now *part   // that it is in
 	_   [48]byte
 }
 

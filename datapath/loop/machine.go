@@ -7,3 +7,7 @@ package loop
 //
 //go:noescape
 func Prefetch(t *Timer)
+
+// goroutine tells the calling goroutine from all others that live: it is where the runtime keeps it. Posts need
+// it where several workers run: Post says where to, and only the goroutine says where from.
+func goroutine() uintptr

@@ -1,6 +1,0 @@
-//go:build !amd64 && !arm64
-
-package loop
-
-// Prefetch does nothing on this processor.
-func Prefetch(*Timer) {}
