@@ -60,10 +60,10 @@ func (a *allReduce) connect(sh shard, r int, w, next *lane) {
 		}
 		return p
 	}
-	w.came = func(u int, staged []byte) {
-		if staged != nil {
+	w.came = func(u int, staged span) {
+		if staged.some() {
 			p := w.place(u)
-			summand{kind: a.c.r.spec.DataType}.add(w.to.mem.Bytes()[p.src:p.src+p.size], staged)
+			summand{kind: a.c.r.spec.DataType}.addTo(w.to.buf.cut(p.src, p.src+p.size), staged)
 		}
 		first := w.in.count - uint64(u)
 		next.allow(first + uint64(min(u+1+sh.k, sh.units())))
@@ -79,24 +79,25 @@ func (a *allReduce) summand(iteration uint64) summand {
 
 func (a *allReduce) fill(e *rankEnd, iteration uint64, done func()) {
 	sum, buf := a.summand(iteration), e.part(0)
-	e.pieces(len(buf), func(from, to int) { sum.fill(buf[from:to], uint32(e.index), from/4) }, done)
+	e.pieces(buf.n, func(from, to int) { sum.make(buf.cut(from, to), uint32(e.index), from/4) }, done)
 }
 
 // check compares the whole buffer with the closed form. What came in over the fabric counts
 // as verified in the proportion in which the result is right.
 func (a *allReduce) check(e *rankEnd, iteration uint64, done func()) {
 	sum, buf, wrong := a.summand(iteration), e.part(0), 0
-	e.pieces(len(buf), func(from, to int) {
-		bad, first := sum.check(buf[from:to], from/4)
+	e.pieces(buf.n, func(from, to int) {
+		bad, first := sum.judge(buf.cut(from, to), from/4)
 		if bad > 0 {
-			e.violation(iteration, uint64(first*4), "sum", uint64(sum.sum(first)), uint64(le32(buf[first*4:])))
+			want, got := sum.differ(buf, first)
+			e.violation(iteration, uint64(first*4), "sum", want, got)
 		}
 		wrong += bad
 	}, func() {
-		right := uint64(len(buf)/4 - wrong)
+		right := uint64(buf.n/4 - wrong)
 		for _, w := range e.ins {
 			if !w.local() {
-				e.t.verified += w.in.bytes * right / uint64(len(buf)/4)
+				e.t.verified += w.in.bytes * right / uint64(buf.n/4)
 			}
 			w.in.bytes = 0
 		}

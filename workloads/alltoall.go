@@ -37,7 +37,7 @@ func (a *allToAll) lanes() []*lane {
 						size: min(a.slice, a.block-at),
 					}
 				}
-				w.came = func(int, []byte) {}
+				w.came = func(int, span) {}
 				out = append(out, w)
 			}
 		}
@@ -68,12 +68,12 @@ func (a *allToAll) fill(e *rankEnd, iteration uint64, done func()) {
 	e.pieces(a.block*len(a.c.ranks), func(from, to int) {
 		a.blocks(from, to, func(peer, from, to int) {
 			at := start + uint64(from-peer*a.block)
-			a.stream(e.index, peer).Fill(send[from:to], at)
+			send.cut(from, to).fill(a.stream(e.index, peer), at)
 			if peer == e.index {
-				a.stream(peer, e.index).Fill(recv[from:to], at) // nobody sends it, so nobody may touch it
+				recv.cut(from, to).fill(a.stream(peer, e.index), at) // nobody sends it, so nobody may touch it
 				return
 			}
-			a.stream(peer, e.index).Poison(recv[from:to], at)
+			recv.cut(from, to).poison(a.stream(peer, e.index), at)
 		})
 	}, done)
 }
@@ -91,9 +91,10 @@ func (a *allToAll) check(e *rankEnd, iteration uint64, done func()) {
 			off := uint64(lo - peer*a.block)
 			s, at := a.stream(peer, e.index), iteration*uint64(a.block)+off
 			if p := from[peer]; p != nil {
-				p.checkSlot(s, recv[lo:hi], iteration, off, at)
-			} else if bad := s.Check(recv[lo:hi], at); bad >= 0 {
-				e.violation(iteration, off+uint64(bad), "guard", uint64(s.Byte(at+uint64(bad))), uint64(recv[lo+bad]))
+				p.checkSlot(s, recv.cut(lo, hi), iteration, off, at)
+			} else if bad := recv.cut(lo, hi).check(s, at); bad >= 0 {
+				want, got := recv.cut(lo, hi).differ(s, bad, at)
+				e.violation(iteration, off+uint64(bad), "guard", want, got)
 			}
 		})
 	}, func() {

@@ -43,7 +43,8 @@ type end struct {
 // endConfig is what an end is made of.
 type endConfig struct {
 	workload string
-	memory   int // bytes to register; 0: none
+	memory   int  // bytes to register; 0: none
+	bytes    bool // the memory must have bytes
 	kind     verbs.MemoryKind
 	access   verbs.Access
 	service  verbs.QPType
@@ -86,7 +87,7 @@ func (d *end) open(limit loop.Duration, done func(error)) {
 	}}}
 	if d.cfg.memory > 0 {
 		steps = append(steps, step{"register memory", func(done func(error)) {
-			mem, err := dev.AllocMemory(d.cfg.memory, d.cfg.kind)
+			mem, err := d.nic.alloc(d.cfg.memory, d.cfg.kind, d.cfg.bytes)
 			if err != nil {
 				done(err)
 				return

@@ -57,6 +57,8 @@ type nic struct {
 	NIC
 	l  loop.Loop
 	pd verbs.PD
+	// phantom says that memory needs no bytes: every NIC of the engine can do without.
+	phantom bool
 }
 
 // Report is the outcome of all workloads.
@@ -96,8 +98,9 @@ func NewEngine(cfg Config, specs []Spec) (*Engine, error) {
 		l:    cfg.NICs[0].Device.Loop(),
 		nics: map[topo.PortRef]*nic{},
 	}
+	phantom := phantoms(cfg.NICs)
 	for _, n := range cfg.NICs {
-		s := &nic{NIC: n, l: n.Device.Loop()}
+		s := &nic{NIC: n, l: n.Device.Loop(), phantom: phantom}
 		e.nics[n.Port] = s
 		e.list = append(e.list, s)
 	}

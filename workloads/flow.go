@@ -131,21 +131,21 @@ func (y layout) bytes() int       { return guardLen + y.stride*y.slots }
 func (y layout) offset(i int) int { return guardLen + y.stride*i }
 
 // gap is the guard after slot i; slot −1's is the one before the first.
-func (y layout) gap(mem []byte, i int) []byte {
+func (y layout) gap(mem span, i int) span {
 	if i < 0 {
-		return mem[:guardLen]
+		return mem.cut(0, guardLen)
 	}
-	return mem[y.offset(i)+y.size : y.offset(i+1)]
+	return mem.cut(y.offset(i)+y.size, y.offset(i+1))
 }
 
-func (y layout) slot(mem []byte, i int) []byte {
+func (y layout) slot(mem span, i int) span {
 	o := y.offset(i)
-	return mem[o : o+y.size : o+y.size]
+	return mem.cut(o, o+y.size)
 }
 
-func (y layout) guard(mem []byte) {
+func (y layout) guard(mem span) {
 	for i := -1; i < y.slots; i++ {
-		fillGuard(y.gap(mem, i))
+		y.gap(mem, i).guard()
 	}
 }
 
@@ -166,29 +166,27 @@ func (p *reporter) violation(message, offset uint64, what string, want, got uint
 }
 
 // checkGap looks at the guards on both sides of a slot.
-func (p *reporter) checkGap(y layout, mem []byte, slot int, message uint64) {
+func (p *reporter) checkGap(y layout, mem span, slot int, message uint64) {
 	for _, i := range [...]int{slot - 1, slot} {
 		g := y.gap(mem, i)
-		if bad := checkGuard(g); bad >= 0 {
-			p.violation(message, uint64(bad), "guard", uint64(guardByte(bad)), uint64(g[bad]))
-			fillGuard(g)
+		if bad := g.intact(); bad >= 0 {
+			want, got := g.broken(bad)
+			p.violation(message, uint64(bad), "guard", want, got)
+			g.guard()
 		}
 	}
 }
 
 // checkSlot compares a piece of a message, counts, and reports the first wrong byte.
-func (p *reporter) checkSlot(s Stream, got []byte, message, offset, streamOff uint64) {
-	bad := s.Check(got, streamOff)
+func (p *reporter) checkSlot(s Stream, got span, message, offset, streamOff uint64) {
+	bad := got.check(s, streamOff)
 	if bad < 0 {
-		p.t.verified += uint64(len(got))
+		p.t.verified += uint64(got.n)
 		return
 	}
-	p.violation(message, offset+uint64(bad), "payload", uint64(s.Byte(streamOff+uint64(bad))), uint64(got[bad]))
-	for i, b := range got {
-		if b == s.Byte(streamOff+uint64(i)) {
-			p.t.verified++
-		} else {
-			p.t.wrong++
-		}
-	}
+	want, is := got.differ(s, bad, streamOff)
+	p.violation(message, offset+uint64(bad), "payload", want, is)
+	right := got.right(s, streamOff)
+	p.t.verified += right
+	p.t.wrong += uint64(got.n) - right
 }

@@ -31,8 +31,8 @@ type lane struct {
 	shard    int
 	units    int // an iteration
 	slots    int
-	place    func(u int) place          // u counts from 0 in each iteration
-	came     func(u int, staged []byte) // on the receiver's loop, before the unit counts
+	place    func(u int) place        // u counts from 0 in each iteration
+	came     func(u int, staged span) // on the receiver's loop, before the unit counts
 	credits  *wire[uint64]
 	out      laneOut
 	in       laneIn
@@ -62,7 +62,8 @@ type laneIn struct {
 	reporter
 	t       tally
 	y       layout
-	mem     []byte // staging
+	mem     span         // staging
+	own     verbs.Memory // of a lane without a wire, where bytes won't do
 	count   uint64
 	granted uint64
 	bytes   uint64 // this iteration's
@@ -84,7 +85,6 @@ func newLane(c *collective, index int, from, to *rankEnd, shard, units, slice in
 	in.y = newLayout(slice, w.slots)
 	if w.local() {
 		o.copied.Fire = w.copy
-		in.mem = make([]byte, in.y.bytes())
 		return w
 	}
 	psn := func(purpose string) uint32 {
@@ -111,7 +111,7 @@ func (w *lane) local() bool { return w.from.rank.node == w.to.rank.node }
 func (w *lane) prepareIn() error {
 	in := &w.in
 	if !w.local() {
-		in.mem, in.end.buf = in.end.mem.Bytes(), w.to.mr
+		in.mem, in.end.buf = spanOf(in.end.mem), w.to.mr
 		in.t.qpn = in.qp.Num()
 		for range w.slots {
 			in.recvs = append(in.recvs, verbs.RecvWR{})
@@ -120,9 +120,26 @@ func (w *lane) prepareIn() error {
 			return in.wrap(fmt.Errorf("post receives: %w", err))
 		}
 		in.recvs = in.recvs[:0]
+	} else if err := w.stage(); err != nil {
+		return err
 	}
 	in.y.guard(in.mem)
 	w.grant()
+	return nil
+}
+
+// stage makes room for what is staged in a lane without a wire.
+func (w *lane) stage() error {
+	in := &w.in
+	if !w.to.nic.phantom {
+		in.mem = span{b: make([]byte, in.y.bytes()), n: in.y.bytes()}
+		return nil
+	}
+	var err error
+	if in.own, err = w.to.nic.alloc(in.y.bytes(), verbs.GPUMemory, false); err != nil {
+		return fmt.Errorf("%s: make room for what is staged: %w", w.name, err)
+	}
+	in.mem = spanOf(in.own)
 	return nil
 }
 
@@ -252,9 +269,9 @@ func (w *lane) received(wc *verbs.WC) {
 func (w *lane) arrived(u int, p place) {
 	in := &w.in
 	slot := int(in.count % uint64(w.slots))
-	var staged []byte
+	var staged span
 	if p.staged {
-		staged = in.y.slot(in.mem, slot)[:p.size]
+		staged = in.y.slot(in.mem, slot).cut(0, p.size)
 	}
 	in.bytes += uint64(p.size)
 	w.came(u, staged)
@@ -289,11 +306,11 @@ func (w *lane) copy() {
 	for left := budget; o.completed < o.next && left > 0; {
 		u := int(o.completed % uint64(w.units))
 		p := w.place(u)
-		src := w.from.mem.Bytes()[p.src : p.src+p.size]
+		src := w.from.buf.cut(p.src, p.src+p.size)
 		if p.staged {
-			copy(w.in.y.slot(w.in.mem, int(w.in.count%uint64(w.slots))), src)
+			w.in.y.slot(w.in.mem, int(w.in.count%uint64(w.slots))).cut(0, p.size).copyFrom(src)
 		} else {
-			copy(w.to.mem.Bytes()[p.dst:], src)
+			w.to.buf.cut(p.dst, p.dst+p.size).copyFrom(src)
 		}
 		left -= p.size
 		w.arrived(u, p)

@@ -17,6 +17,7 @@ type rankEnd struct {
 	l     loop.Loop
 	y     layout // the buffer's parts
 	mem   verbs.Memory
+	buf   span // what mem holds
 	mr    verbs.MR
 	ins   []*lane
 	outs  []*lane
@@ -42,13 +43,14 @@ func newRankEnd(c *collective, index int, rk rank, n *nic, y layout) *rankEnd {
 func (e *rankEnd) open(done func(error)) {
 	limit := e.c.r.e.cfg.ControlTimeout
 	within(e.l, limit, e.rank.String()+": register the buffer", func(done func(error)) {
-		mem, err := e.nic.Device.AllocMemory(e.y.bytes(), verbs.GPUMemory)
+		mem, err := e.nic.alloc(e.y.bytes(), verbs.GPUMemory, false)
 		if err != nil {
 			done(err)
 			return
 		}
 		e.mem = mem
-		e.y.guard(mem.Bytes())
+		e.buf = spanOf(mem)
+		e.y.guard(e.buf)
 		e.nic.pd.RegMR(mem, 0, e.y.bytes(), verbs.LocalWrite|verbs.RemoteWrite, func(mr verbs.MR, err error) {
 			e.mr = mr
 			done(err)
@@ -63,14 +65,19 @@ func (e *rankEnd) close(done func(error)) {
 	if e.mr != nil {
 		steps = append(steps, step{e.rank.String() + ": deregister the buffer", e.mr.Dereg})
 	}
+	for _, w := range e.ins {
+		if w.in.own != nil {
+			steps = append(steps, step{w.name + ": free what is staged", func(done func(error)) { done(w.in.own.Free()) }})
+		}
+	}
 	if e.mem != nil {
 		steps = append(steps, step{e.rank.String() + ": free the buffer", func(done func(error)) { done(e.mem.Free()) }})
 	}
 	inOrder(e.l, e.c.r.e.cfg.ControlTimeout, steps, done)
 }
 
-// part is one of the buffer's parts, as bytes.
-func (e *rankEnd) part(i int) []byte { return e.y.slot(e.mem.Bytes(), i) }
+// part is one of the buffer's parts.
+func (e *rankEnd) part(i int) span { return e.y.slot(e.buf, i) }
 
 // begin starts an iteration at a time; finished is called once when every unit has come in
 // and every completion has.
@@ -154,7 +161,8 @@ func (e *rankEnd) halt(done func()) {
 func (e *rankEnd) pieces(size int, do func(from, to int), done func()) {
 	at := 0
 	e.work.Fire = func() {
-		to := min(at+budget, size)
+		n, _ := e.buf.step(size-at, budget)
+		to := at + n
 		do(at, to)
 		if at = to; at < size {
 			e.l.Arm(&e.work, e.l.Now())
@@ -167,8 +175,7 @@ func (e *rankEnd) pieces(size int, do func(from, to int), done func()) {
 
 // guards checks what no unit should have touched.
 func (e *rankEnd) guards(iteration uint64) {
-	mem := e.mem.Bytes()
 	for i := range e.y.slots {
-		e.checkGap(e.y, mem, i, iteration)
+		e.checkGap(e.y, e.buf, i, iteration)
 	}
 }

@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -34,7 +33,7 @@ type requester struct {
 	stopping  bool
 	peerOver  bool // the responder has reported
 
-	mem    []byte
+	mem    span
 	posted []loop.Time // by slot
 	sgl    []verbs.SGE // by slot
 	batch  []verbs.SendWR
@@ -61,7 +60,7 @@ const (
 func newRequester(f *flow, n *nic) *requester {
 	q := &requester{f: f, y: newLayout(f.size, f.depth)}
 	cfg := endConfig{
-		workload: f.r.spec.Name, memory: q.y.bytes(), access: verbs.LocalWrite, service: f.svc,
+		workload: f.r.spec.Name, memory: q.y.bytes(), bytes: f.op == OpAtomic, access: verbs.LocalWrite, service: f.svc,
 		sendWR: f.depth + 1, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index),
 	}
 	q.end = newEnd(n, portName(n.Port)+" (requester of "+f.name+")", f.psn("requester psn"), cfg)
@@ -82,7 +81,7 @@ func newRequester(f *flow, n *nic) *requester {
 
 // prepare is called once the end is open.
 func (q *requester) prepare() {
-	q.mem = q.end.mem.Bytes()
+	q.mem = spanOf(q.end.mem)
 	q.y.guard(q.mem)
 	for i := range q.sgl {
 		q.sgl[i] = verbs.SGE{Addr: q.mr.Addr() + uint64(q.y.offset(i)), Length: uint32(q.f.size), LKey: q.mr.LKey()}
@@ -154,9 +153,9 @@ func (q *requester) post(left int) int {
 	for q.wants() && left > 0 {
 		slot := int(q.next % uint64(q.f.depth))
 		if fills := q.f.op == OpWrite || q.f.op == OpSend; fills && q.f.r.spec.Verified() {
-			n := min(q.f.size-q.filled, left)
-			q.f.stream.Fill(q.y.slot(q.mem, slot)[q.filled:q.filled+n], q.next*uint64(q.f.size)+uint64(q.filled))
-			left -= n
+			n, cost := q.mem.step(q.f.size-q.filled, left)
+			q.y.slot(q.mem, slot).cut(q.filled, q.filled+n).fill(q.f.stream, q.next*uint64(q.f.size)+uint64(q.filled))
+			left -= cost
 			if q.filled += n; q.filled < q.f.size {
 				break
 			}
@@ -249,7 +248,7 @@ func (q *requester) completion(wc *verbs.WC) {
 // returned checks what an atomic brought back: the value before the operation.
 func (q *requester) returned(m uint64) {
 	slot := int(m % uint64(q.f.depth))
-	got := binary.LittleEndian.Uint64(q.y.slot(q.mem, slot))
+	got := q.y.slot(q.mem, slot).word()
 	q.checkGap(q.y, q.mem, slot, m)
 	want := m * q.added
 	switch {
@@ -275,16 +274,16 @@ func (q *requester) check(left int) int {
 	for q.retired < q.completed && left > 0 {
 		slot := int(q.retired % uint64(q.f.depth))
 		if q.f.r.spec.Verified() {
-			n := min(q.f.size-q.checked, left)
+			n, cost := q.mem.step(q.f.size-q.checked, left)
 			off := uint64(q.checked)
-			q.checkSlot(q.f.stream, q.y.slot(q.mem, slot)[q.checked:q.checked+n], q.retired, off, q.retired*uint64(q.f.size)+off)
-			left -= n
+			q.checkSlot(q.f.stream, q.y.slot(q.mem, slot).cut(q.checked, q.checked+n), q.retired, off, q.retired*uint64(q.f.size)+off)
+			left -= cost
 			if q.checked += n; q.checked < q.f.size {
 				break
 			}
 			q.checked = 0
 			q.checkGap(q.y, q.mem, slot, q.retired)
-			q.f.stream.Poison(q.y.slot(q.mem, slot)[:min(q.f.size, guardLen)], (q.retired+uint64(q.f.depth))*uint64(q.f.size))
+			q.y.slot(q.mem, slot).cut(0, min(q.f.size, guardLen)).poison(q.f.stream, (q.retired+uint64(q.f.depth))*uint64(q.f.size))
 		}
 		q.retired++
 	}

@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -19,7 +18,7 @@ type responder struct {
 	toPeer *wire[note]
 
 	state   endState
-	mem     []byte
+	mem     span
 	data    int       // where a slot's payload begins: after the GRH of a UD receive
 	arrived []arrival // a ring
 	first   uint64    // the oldest arrival that isn't checked
@@ -81,7 +80,7 @@ func newResponder(f *flow, n *nic) *responder {
 		access |= verbs.RemoteAtomic
 	}
 	p.end = newEnd(n, portName(n.Port)+" (responder of "+f.name+")", f.psn("responder psn"), endConfig{
-		workload: f.r.spec.Name, memory: p.y.bytes(), access: access, service: f.svc,
+		workload: f.r.spec.Name, memory: p.y.bytes(), bytes: f.op == OpAtomic, access: access, service: f.svc,
 		recvWR: recvs, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index),
 	})
 	p.reporter = reporter{f.r, f.name, p.end.l, &p.t}
@@ -93,7 +92,7 @@ func newResponder(f *flow, n *nic) *responder {
 
 // prepare is called once the end is open: slots are poisoned, receives posted.
 func (p *responder) prepare() error {
-	p.mem = p.end.mem.Bytes()
+	p.mem = spanOf(p.end.mem)
 	p.t.qpn = p.qp.Num()
 	p.y.guard(p.mem)
 	for i := range p.y.slots {
@@ -102,7 +101,7 @@ func (p *responder) prepare() error {
 			p.arm(i, uint64(i))
 		case OpAtomic:
 			if p.f.r.spec.Atomic == CmpSwap {
-				binary.LittleEndian.PutUint64(p.y.slot(p.mem, 0), p.f.stream.word(0))
+				p.y.slot(p.mem, 0).putWord(p.f.stream.word(0))
 			}
 		}
 	}
@@ -137,8 +136,8 @@ func (p *responder) recv(slot int) verbs.RecvWR {
 // arm makes a slot ready for message m: its first bytes are such that leaving them as they
 // are is noticed. (What follows was another message's, and differs as random bytes do.)
 func (p *responder) arm(slot int, m uint64) {
-	if b := p.y.slot(p.mem, slot)[p.data:]; p.f.r.spec.Verified() {
-		p.f.stream.Poison(b[:min(len(b), guardLen)], m*uint64(p.f.size))
+	if b := p.y.slot(p.mem, slot).cut(p.data, p.y.size); p.f.r.spec.Verified() {
+		b.cut(0, min(b.n, guardLen)).poison(p.f.stream, m*uint64(p.f.size))
 	}
 }
 

@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -55,9 +54,9 @@ func (p *responder) check(left int) int {
 	for p.first < p.count && left > 0 {
 		a := &p.arrived[p.first%uint64(len(p.arrived))]
 		if p.f.r.spec.Verified() && !a.bad && !a.stale {
-			n := min(p.f.size-p.checked, left)
+			n, cost := p.mem.step(p.f.size-p.checked, left)
 			p.compare(a, n)
-			left -= n
+			left -= cost
 			if p.checked += n; p.checked < p.f.size {
 				break
 			}
@@ -76,10 +75,10 @@ func (p *responder) check(left int) int {
 
 // compare checks the next n bytes of an arrival.
 func (p *responder) compare(a *arrival, n int) {
-	got := p.y.slot(p.mem, a.slot)[p.data:][p.checked : p.checked+n]
+	got := p.y.slot(p.mem, a.slot).cut(p.data+p.checked, p.data+p.checked+n)
 	off, before := uint64(p.checked), p.t.verified
 	at := a.m*uint64(p.f.size) + off
-	if p.f.svc == verbs.UC && p.f.op == OpWrite && p.f.stream.Check(got, at) >= 0 && p.superseded(a) {
+	if p.f.svc == verbs.UC && p.f.op == OpWrite && got.check(p.f.stream, at) >= 0 && p.superseded(a) {
 		p.t.messages--
 		p.t.bytes -= uint64(p.f.size)
 		p.t.verified -= off
@@ -100,12 +99,12 @@ func (p *responder) compare(a *arrival, n int) {
 // is late or comes twice lands on top of a later message. That is no wrong byte.
 func (p *responder) superseded(a *arrival) bool {
 	slot := p.y.slot(p.mem, a.slot)
-	for lo := 0; lo < len(slot); lo += p.f.mtu {
-		packet := slot[lo:min(lo+p.f.mtu, len(slot))]
+	for lo := 0; lo < slot.n; lo += p.f.mtu {
+		packet := slot.cut(lo, min(lo+p.f.mtu, slot.n))
 		known := false
 		for k := -supersedeWindow; k <= supersedeWindow && !known; k++ {
 			m := int64(a.m) + int64(k)*int64(p.f.slots)
-			known = m >= 0 && p.f.stream.Check(packet, uint64(m)*uint64(p.f.size)+uint64(lo)) < 0
+			known = m >= 0 && packet.check(p.f.stream, uint64(m)*uint64(p.f.size)+uint64(lo)) < 0
 		}
 		if !known {
 			return false
@@ -134,10 +133,10 @@ func (p *responder) repost() {
 func (p *responder) fill(left int) int {
 	for left > 0 && p.filled < p.f.total && p.filled < p.retired+uint64(p.f.slots) {
 		if p.f.r.spec.Verified() {
-			n := min(p.f.size-p.part, left)
+			n, cost := p.mem.step(p.f.size-p.part, left)
 			slot := p.y.slot(p.mem, int(p.filled%uint64(p.f.slots)))
-			p.f.stream.Fill(slot[p.part:p.part+n], p.filled*uint64(p.f.size)+uint64(p.part))
-			left -= n
+			slot.cut(p.part, p.part+n).fill(p.f.stream, p.filled*uint64(p.f.size)+uint64(p.part))
+			left -= cost
 			if p.part += n; p.part < p.f.size {
 				break
 			}
@@ -185,7 +184,7 @@ func (p *responder) audit() {
 	if p.f.r.spec.Atomic == CmpSwap {
 		want = p.f.stream.word(p.limit)
 	}
-	if got := binary.LittleEndian.Uint64(p.y.slot(p.mem, 0)); got != want {
+	if got := p.y.slot(p.mem, 0).word(); got != want {
 		p.violation(p.limit, 0, "atomic", want, got)
 	}
 }

@@ -39,6 +39,17 @@ func (v *phantom) Differs(at, n int, stream, off uint64) int {
 	return v.memory.phantom.differs(v.in(at, n), uint64(n), stream, off)
 }
 
+// At implements verbs.PhantomMemory.
+func (v *phantom) At(at int) (stream, off uint64, n int) {
+	e := v.memory.phantom
+	from := v.in(at, 1)
+	i := e.find(from)
+	if r := &e.runs[i]; r.stream != 0 {
+		stream, off = r.stream, from+r.shift
+	}
+	return stream, off, int(e.end(i) - from)
+}
+
 // Add implements verbs.PhantomMemory.
 func (v *phantom) Add(at, n int, other verbs.PhantomMemory, from int) {
 	o := other.(*phantom)

@@ -20,6 +20,8 @@ type PhantomMemory interface {
 	Stamp(at, n int, stream, off uint64)
 	// Differs is the index of the first of n bytes from at on that isn't the stream's from off on, or -1.
 	Differs(at, n int, stream, off uint64) int
+	// At is what the byte at an index is, and how many from there on continue it.
+	At(at int) (stream, off uint64, n int)
 	// Add is a reduction: n bytes from at on become the sums, element by element, of what they are and what another's
 	// from its from on are. The sums of two streams at one offset are the stream whose name is the sum of theirs, modulo 2^64; of two
 	// different offsets nothing that anybody expects.
