@@ -100,7 +100,7 @@ func (m *Maker) Host(n *topo.Node, g Ground) (*Host, error) {
 		cfg := rnic.Config{
 			Name: p.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: l.MTU, Rate: uint64(l.Rate),
 			Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Profile: profile, PCIe: pcie, Priorities: priorities,
-			Frames: g.Frames, Wire: port.Wire, Resolve: m.resolver(&p),
+			Frames: g.Frames, Wire: port.Wire, Resolve: m.resolver(&p), Phantom: model.Memory == fabric.MemoryPhantom,
 		}
 		d, err := rnic.New(cfg)
 		if err != nil {
