@@ -32,6 +32,7 @@ type Counters struct {
 	StrayPackets         uint64 // packets for no QP, or one that can't take them
 	GhostACKs            uint64 // responses to nothing outstanding
 	AcksSent             uint64
+	TxDiscards           uint64 // tx_discards_phy: packets that found the link down
 
 	ECNMarked  uint64 // np_ecn_marked_roce_packets: packets that came CE-marked
 	CNPSent    uint64 // np_cnp_sent

@@ -137,8 +137,8 @@ func (d *Device) GIDs() []verbs.GID { return []verbs.GID{d.cfg.Addr.Netip()} }
 // OnAsync implements verbs.Device.
 func (d *Device) OnAsync(fn func(verbs.AsyncEvent)) { d.onAsync = fn }
 
-// SetLink brings the port up or down. A port that is down sends and receives nothing; what it
-// has to send waits.
+// SetLink brings the port up or down. A port that is down receives nothing, and what it sends is lost as if it were
+// on its way: requesters send again until their retries are used up.
 func (d *Device) SetLink(up bool) {
 	if d.port.down == !up {
 		return
@@ -204,6 +204,11 @@ func answer[V any](d *Device, op string, v V, err error, done func(V, error)) {
 
 // leave gives a frame, whose last bit leaves the port at a time, to the wire.
 func (d *Device) leave(f *link.Frame, at loop.Time) {
+	if d.port.down && f.Dst != loopback {
+		d.count.TxDiscards++
+		d.frames.Put(f)
+		return
+	}
 	d.count.TxPackets++
 	d.count.TxBytes += uint64(f.Len)
 	if f.Dst == loopback {

@@ -98,7 +98,7 @@ const soon = 500 * time.Nanosecond
 func (p *port) control(f *link.Frame, notBefore loop.Time) {
 	now := p.d.loop.Now()
 	bit := uint8(1) << (f.Priority & 7)
-	if start := max(now, notBefore); p.busy == 0 && p.line.Free() <= start && start <= now.Add(soon) && !p.down && p.blockedAt(now)&bit == 0 {
+	if start := max(now, notBefore); p.busy == 0 && p.line.Free() <= start && start <= now.Add(soon) && p.blockedAt(now)&bit == 0 {
 		p.send(f, start) // nobody wants the line before it
 		return
 	}
@@ -110,7 +110,7 @@ func (p *port) control(f *link.Frame, notBefore loop.Time) {
 
 // run sends what can be sent now, and sees to it that it runs again when more can be.
 func (p *port) run() {
-	if p.sending || p.down {
+	if p.sending {
 		return
 	}
 	p.sending = true
@@ -283,7 +283,7 @@ func (p *port) receive(f *link.Frame) {
 	p.run()
 }
 
-// setLink brings the port up or down. What it has to send waits; who was paused isn't any more.
+// setLink brings the port up or down. Who was paused isn't any more.
 func (p *port) setLink(up bool) {
 	p.down = !up
 	now := p.d.loop.Now()

@@ -244,7 +244,7 @@ func TestControlDoesNotWaitBehindData(t *testing.T) {
 	}
 }
 
-func TestALinkThatIsDownKeepsWhatItHasToSendAndForgetsPauses(t *testing.T) {
+func TestALinkThatIsDownLosesWhatIsSentAndForgetsPauses(t *testing.T) {
 	l := profiled(nil)
 	e := l.pairOf(t, verbs.RC, 1<<20, nil)
 	p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
@@ -258,6 +258,9 @@ func TestALinkThatIsDownKeepsWhatItHasToSendAndForgetsPauses(t *testing.T) {
 	l.until(l.v.Now().Add(50 * time.Microsecond))
 	if n.class[3] != 0 {
 		t.Error("a port that is down sends")
+	}
+	if e[0].Counters().TxDiscards == 0 {
+		t.Error("nothing was lost on a link that is down: the requester waits for it, and its retries never run out")
 	}
 	e[0].SetLink(true)
 	l.await(t, p[0], 1)

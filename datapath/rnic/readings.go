@@ -52,6 +52,8 @@ func (c *Counters) Readings() []Reading {
 	add("rp_cnp_handled", "packets", c.CNPHandled, "CNPs that a queue pair reacted to")
 	add("rp_cnp_ignored", "packets", c.CNPIgnored, "CNPs for no queue pair, or where DCQCN is off")
 
+	add("tx_discards_phy", "packets", c.TxDiscards, "packets that found the link down")
+
 	for i := range c.Priority {
 		p := &c.Priority[i]
 		name := func(format string) string { return fmt.Sprintf(format, i) }

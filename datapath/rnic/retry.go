@@ -41,6 +41,9 @@ func (r *requester) expire() {
 	}
 }
 
+// endless is the retry_cnt that some devices take for ever (Profile.EndlessRetry).
+const endless = 7
+
 // retry goes back to the oldest PSN that is not acknowledged, unless it has done so as often as it may
 // without any progress (9.9.2.1.1).
 func (r *requester) retry(at loop.Time) {
@@ -50,7 +53,9 @@ func (r *requester) retry(at loop.Time) {
 		return
 	}
 	r.q.dev.count.Retries++
-	r.retries--
+	if r.q.attr.RetryCnt != endless || !r.q.dev.cfg.Profile.EndlessRetry {
+		r.retries--
+	}
 	r.rewind()
 }
 

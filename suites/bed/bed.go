@@ -11,7 +11,7 @@
 // Specs are about what the transport does, not about how fast: on a machine too busy for the links' rates they
 // only warn (docs/dilation.md).
 // A failing spec shows the run's result table and its last events. ROCEBED_BACKEND chooses the
-// backend; empty is kernel.
+// backend: kernel (which an empty one is) or sim.
 package bed
 
 import (
@@ -20,11 +20,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
+	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -49,7 +51,7 @@ func Run(ctx context.Context, scenario string) *Result {
 	ginkgo.DeferCleanup(os.RemoveAll, out)
 
 	outcome, err := testbed.Run(ctx, s, testbed.RunOptions{
-		Backend: testbed.Backend(backend()), Out: out, AllowSlow: true, Progress: testbed.NewLines(ginkgo.GinkgoWriter, time.Second),
+		Backend: Backend(), Out: out, AllowSlow: true, Progress: testbed.NewLines(ginkgo.GinkgoWriter, time.Second),
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario:\n%s", numbered(scenario))
 	r := &Result{Summary: outcome.Summary}
@@ -65,11 +67,28 @@ func Run(ctx context.Context, scenario string) *Result {
 	return r
 }
 
-func backend() string {
+// Backend is what specs run on.
+func Backend() testbed.Backend {
 	if b := os.Getenv("ROCEBED_BACKEND"); b != "" {
-		return b
+		return testbed.Backend(b)
 	}
-	return string(testbed.Kernel)
+	return testbed.Kernel
+}
+
+// Need skips a suite, or fails it where nothing may be missing, on a machine that lacks what the backend needs.
+func Need(t testing.TB) {
+	t.Helper()
+	if Backend() == testbed.Kernel {
+		testneed.Rxe(t)
+	}
+}
+
+// Title is a suite's, with what it runs on.
+func Title(what string) string {
+	if Backend() == testbed.Kernel {
+		return what + " on rxe"
+	}
+	return what + " on " + string(Backend())
 }
 
 // Workload is the result of the workload of that name. A name that isn't there fails the spec.
@@ -138,4 +157,12 @@ func numbered(text string) string {
 		fmt.Fprintf(&b, "%3d  %s\n", i+1, line)
 	}
 	return b.String()
+}
+
+// Drops are the metrics that count packets dropped for want of room anywhere.
+func Drops() []string {
+	if Backend() == testbed.Kernel {
+		return []string{"qdisc_drops", "if_rx_dropped", "if_tx_dropped", "softnet_dropped"}
+	}
+	return []string{"port_drops", "queue_drops", "headroom_drops"}
 }

@@ -1,4 +1,4 @@
-// Package transport_test is what the RC transport of an rxe NIC must do across a fabric on
+// Package transport_test is what the RC transport must do across a fabric on
 // which one thing at a time goes wrong: data intact, the right counters moved, and errors only
 // when the retry budget is used up.
 //
@@ -18,15 +18,15 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/suites/bed"
 )
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 func TestTransport(t *testing.T) {
-	testneed.Rxe(t)
+	bed.Need(t)
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "transport on rxe")
+	RunSpecs(t, bed.Title("transport"))
 }
 
 // scenario is the fabric above, which carries about 39 Mb/s of wall time, and the sections given.

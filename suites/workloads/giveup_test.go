@@ -1,5 +1,3 @@
-//go:build linux
-
 package workloads_test
 
 import (
@@ -11,10 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/testbed/fabric"
-	"github.com/rocebed/rocebed/testbed/kernel"
-	"github.com/rocebed/rocebed/testbed/linux"
-	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 )
@@ -25,22 +21,18 @@ import (
 //	h1 ─┬─ leaf1
 //	h2 ─┘
 var _ = Describe("a workload that can't go on", Ordered, ContinueOnFailure, func() {
-	var f *kernel.Fabric
+	var f fabric.Fabric
 
 	BeforeAll(func(ctx SpecContext) {
-		spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps}}
-		top, err := spec.Build()
-		Expect(err).NotTo(HaveOccurred())
-		plan, err := top.Plan(spec.PlanOptions())
-		Expect(err).NotTo(HaveOccurred())
-		bed, err := linux.Acquire(ctx, "giveup")
-		Expect(err).NotTo(HaveOccurred())
-		f, err = kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 1024, Seed: 5})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(f.Close, NodeTimeout(time.Minute))
+		f = bed.Fabric(ctx, `apiVersion: rocebed/v1
+name: giveup
+seed: 5
+dilation: 1024
+topology: {star: {hosts: 2}, rate: 10Gbps}
+nics: {profile: rxe}
+`)
 	}, NodeTimeout(2*time.Minute))
 
-	// rxe sends again for ever with a retry_cnt of 7, so no completion tells of a dead link.
 	// rxe sends again for ever with a retry_cnt of 7, so no completion tells of a dead link.
 	DescribeTable("ends by its stall deadline when the link stays down and retries never run out",
 		func(ctx SpecContext, port, spec, waited string) {
@@ -70,13 +62,17 @@ var _ = Describe("a workload that can't go on", Ordered, ContinueOnFailure, func
 	It("is broken off when it is stopped and has no time left to wind down", func(ctx SpecContext) {
 		started := make(chan struct{})
 		engine, done := start(f, "kind: write, from: [h1], to: [h2], size: 20kB, duration: 1s, stall_timeout: 1s, qp: {retry_cnt: 7, timeout: 7}", nil, started)
-		Eventually(ctx, started).Should(BeClosed())
+		_, ok := bed.Receive(ctx, f, started, time.Minute)
+		Expect(ok).To(BeTrue(), "its traffic never began")
 		cut := apply(ctx, f, faults.Spec{Name: "cut", Kind: faults.LinkDown, At: []string{"h2:eth0"}})
-		DeferCleanup(func(ctx SpecContext) { heal(ctx, cut) }, NodeTimeout(30*time.Second))
+		DeferCleanup(func(ctx SpecContext) { heal(ctx, f, cut) }, NodeTimeout(30*time.Second))
 		gentle, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
+		if bed.LookAhead(f) > 0 { // in virtual time a second of the machine's is a long one
+			cancel()
+		}
 		engine.Stop(gentle)
-		res := outcome(ctx, engine, done)
+		res := outcome(ctx, f, engine, done)
 		Expect(res.Passed).To(BeFalse())
 		Expect(res.Stopped).To(BeTrue())
 		Expect(res.Failure).To(And(ContainSubstring("stopped before it had wound down"), Not(ContainSubstring("can't wait")), Not(ContainSubstring("did not come"))))
@@ -84,7 +80,7 @@ var _ = Describe("a workload that can't go on", Ordered, ContinueOnFailure, func
 
 	It("says which queue pair could not be set up, the call and the peer", func(ctx SpecContext) {
 		engine, done := start(f, "kind: write, from: [h1], to: [h2], messages: 10", peerAt("2001:db8::7"), nil)
-		res := outcome(ctx, engine, done)
+		res := outcome(ctx, f, engine, done)
 		Expect(res.Passed).To(BeFalse())
 		Expect(res.Failure).To(MatchRegexp(`^set-up: h1:eth0 \(requester of h1:eth0→h2:eth0#0\): modify qp to RTR towards 2001:db8::7 QP 0x[0-9a-f]+: `))
 		Expect(res.Messages).To(BeZero())
@@ -93,28 +89,29 @@ var _ = Describe("a workload that can't go on", Ordered, ContinueOnFailure, func
 	// Set-up asks no route: a wrong address shows in the retries only, as on hardware.
 	It("runs out of retries when nobody has its peer's address", func(ctx SpecContext) {
 		engine, done := start(f, "kind: write, from: [h1], to: [h2], messages: 10, qp: {timeout: 5, retry_cnt: 2}", peerAt("203.0.113.7"), nil)
-		res := outcome(ctx, engine, done)
+		res := outcome(ctx, f, engine, done)
 		Expect(res.Passed).To(BeFalse())
 		Expect(res.Statuses).To(ConsistOf("RETRY_EXC_ERR"))
 	}, SpecTimeout(2*time.Minute))
 
 	It("leaves a fabric on which the next one passes", func(ctx SpecContext) {
 		engine, done := start(f, "kind: write, from: [h1], to: [h2], size: 20kB, messages: 10", nil, nil)
-		res := outcome(ctx, engine, done)
+		res := outcome(ctx, f, engine, done)
 		Expect(res.Failure).To(BeEmpty())
 		Expect(res.VerifiedBytes).To(BeEquivalentTo(10 * 20000))
 	}, SpecTimeout(2*time.Minute))
 })
 
 // cutOff runs a workload and takes a link down for good once its traffic has begun.
-func cutOff(ctx SpecContext, f *kernel.Fabric, port, workload string) *workloads.Result {
+func cutOff(ctx SpecContext, f fabric.Fabric, port, workload string) *workloads.Result {
 	GinkgoHelper()
 	started := make(chan struct{})
 	engine, done := start(f, workload, nil, started)
-	Eventually(ctx, started).Should(BeClosed())
+	_, ok := bed.Receive(ctx, f, started, time.Minute)
+	Expect(ok).To(BeTrue(), "its traffic never began")
 	cut := apply(ctx, f, faults.Spec{Name: "cut", Kind: faults.LinkDown, At: []string{port}})
-	DeferCleanup(func(ctx SpecContext) { heal(ctx, cut) }, NodeTimeout(30*time.Second))
-	return outcome(ctx, engine, done)
+	DeferCleanup(func(ctx SpecContext) { heal(ctx, f, cut) }, NodeTimeout(30*time.Second))
+	return outcome(ctx, f, engine, done)
 }
 
 // peerAt makes the engine believe that h2 has another address.
@@ -130,13 +127,13 @@ func peerAt(gid string) func(*workloads.Config) {
 
 // start starts one workload. started, if any, is closed when its traffic begins; change may
 // spoil what the engine is told.
-func start(f *kernel.Fabric, workload string, change func(*workloads.Config), started chan struct{}) (*workloads.Engine, <-chan *workloads.Report) {
+func start(f fabric.Fabric, workload string, change func(*workloads.Config), started chan struct{}) (*workloads.Engine, <-chan *workloads.Report) {
 	GinkgoHelper()
 	var file struct {
 		Workloads []workloads.Spec `yaml:"workloads"`
 	}
 	Expect(strict.Decode("spec", []byte("workloads: [{name: it, "+workload+"}]"), &file)).To(Succeed())
-	cfg := workloads.Config{Topology: f.Topology(), Seed: 5, ControlTimeout: f.Dilation().Fabric(30 * time.Second)}
+	cfg := workloads.Config{Topology: f.Topology(), Seed: 5, LookAhead: bed.LookAhead(f), ControlTimeout: f.Dilation().Fabric(30 * time.Second)}
 	cfg.Observer = func(e workloads.Event) {
 		if started != nil && e.Kind == workloads.EventStarted {
 			close(started)
@@ -158,14 +155,11 @@ func start(f *kernel.Fabric, workload string, change func(*workloads.Config), st
 }
 
 // outcome waits for the only workload's result. Whatever happens, nothing runs on afterwards.
-func outcome(ctx SpecContext, engine *workloads.Engine, done <-chan *workloads.Report) *workloads.Result {
+func outcome(ctx SpecContext, f fabric.Fabric, engine *workloads.Engine, done <-chan *workloads.Report) *workloads.Result {
 	GinkgoHelper()
-	select {
-	case r := <-done:
+	if r, ok := bed.Receive(ctx, f, done, time.Minute); ok {
 		Expect(r.Err).NotTo(HaveOccurred())
 		return r.Results[0]
-	case <-time.After(time.Minute):
-	case <-ctx.Done():
 	}
 	over, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cancel()
@@ -175,23 +169,27 @@ func outcome(ctx SpecContext, engine *workloads.Engine, done <-chan *workloads.R
 }
 
 // apply strikes with a fault and waits until it is in force.
-func apply(ctx SpecContext, f *kernel.Fabric, s faults.Spec) fabric.Applied {
+func apply(ctx SpecContext, f fabric.Fabric, s faults.Spec) fabric.Applied {
 	GinkgoHelper()
 	type answer struct {
 		a   fabric.Applied
 		err error
 	}
 	got := make(chan answer, 1)
-	f.Injector().Apply(s, func(a fabric.Applied, err error) { got <- answer{a, err} })
-	var ans answer
-	Eventually(ctx, got).WithTimeout(30 * time.Second).Should(Receive(&ans))
+	bed.On(f, func() {
+		f.Injector().Apply(s, func(a fabric.Applied, err error) { got <- answer{a, err} })
+	})
+	ans, ok := bed.Receive(ctx, f, got, 30*time.Second)
+	Expect(ok).To(BeTrue(), "the injector never answered")
 	Expect(ans.err).NotTo(HaveOccurred())
 	return ans.a
 }
 
-func heal(ctx SpecContext, a fabric.Applied) {
+func heal(ctx SpecContext, f fabric.Fabric, a fabric.Applied) {
 	GinkgoHelper()
 	got := make(chan error, 1)
-	a.Heal(func(err error) { got <- err })
-	Eventually(ctx, got).Should(Receive(BeNil()))
+	bed.On(f, func() { a.Heal(func(err error) { got <- err }) })
+	err, ok := bed.Receive(ctx, f, got, 30*time.Second)
+	Expect(ok).To(BeTrue(), "the injector never answered")
+	Expect(err).NotTo(HaveOccurred())
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package workloads_test runs every kind of workload over a real fabric with two rails, clean
 // and lossy: all data arrives, and results add up.
 //
@@ -19,7 +17,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/suites/match"
 )
@@ -27,9 +24,9 @@ import (
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 func TestWorkloads(t *testing.T) {
-	testneed.Rxe(t)
+	bed.Need(t)
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "workloads on rxe")
+	RunSpecs(t, bed.Title("workloads"))
 }
 
 const twoRails = `apiVersion: rocebed/v1

@@ -34,6 +34,10 @@ func nicCounters() []Desc {
 		d("rp_cnp_ignored", "packets", "congestion notifications for nothing that could be slowed down"),
 		d("retransmitted_packets", "packets", "request packets that were sent again"),
 		d("acks_sent", "packets", "acknowledgements that the responder sent"),
+		d("tx_discards_phy", "packets", "packets that found the NIC's link down"),
+		d("mtt_hits", "events", "pages whose translation the NIC's cache had"),
+		d("mtt_misses", "events", "pages whose translation had to be fetched"),
+		d("iommu_misses", "events", "translations that the IOMMU had to be asked for"),
 		d("stray_packets", "packets", "packets for no QP, or for one that can't take them"),
 	}
 }
@@ -72,6 +76,7 @@ func pauseCounters() []Desc {
 	return []Desc{
 		d("rx_prio_pause", "frames", "pause frames that came in and spoke of the priority"),
 		d("tx_prio_pause", "frames", "pause frames that were sent and spoke of the priority"),
+		d("rx_prio_buf_discard", "packets", "packets that found no room in a NIC's receive buffer"),
 		d("rx_prio_pause_duration", "ns", "for how long the port was paused in the priority"),
 		d("tx_prio_pause_duration", "ns", "for how long the port paused its peer in the priority"),
 	}

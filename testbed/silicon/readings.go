@@ -29,6 +29,7 @@ var nicMetrics = []struct {
 	{"rcvd_seq_err", func(c *rnic.Counters) uint64 { return c.PacketSeqErr }},
 	{"retry_exceeded_err", func(c *rnic.Counters) uint64 { return c.RetryExceeded }},
 	{"retry_rnr_exceeded_err", func(c *rnic.Counters) uint64 { return c.RNRRetryExceeded }},
+	{"send_err", func(*rnic.Counters) uint64 { return 0 }}, // there is no network stack that could refuse a packet
 	{"completer_retry_err", func(c *rnic.Counters) uint64 { return c.Retries }},
 
 	{"out_of_sequence", func(c *rnic.Counters) uint64 { return c.OutOfSequence }},
@@ -53,6 +54,14 @@ var nicMetrics = []struct {
 	{"rx_atomic_requests", func(c *rnic.Counters) uint64 { return c.RxAtomicRequests }},
 	{"retransmitted_packets", func(c *rnic.Counters) uint64 { return c.RetransmittedPackets }},
 	{"acks_sent", func(c *rnic.Counters) uint64 { return c.AcksSent }},
+	{"tx_discards_phy", func(c *rnic.Counters) uint64 { return c.TxDiscards }},
+	{"np_ecn_marked_roce_packets", func(c *rnic.Counters) uint64 { return c.ECNMarked }},
+	{"np_cnp_sent", func(c *rnic.Counters) uint64 { return c.CNPSent }},
+	{"rp_cnp_handled", func(c *rnic.Counters) uint64 { return c.CNPHandled }},
+	{"rp_cnp_ignored", func(c *rnic.Counters) uint64 { return c.CNPIgnored }},
+	{"mtt_hits", func(c *rnic.Counters) uint64 { return c.MTTHits }},
+	{"mtt_misses", func(c *rnic.Counters) uint64 { return c.MTTMisses }},
+	{"iommu_misses", func(c *rnic.Counters) uint64 { return c.IOMMUMisses }},
 	{"stray_packets", func(c *rnic.Counters) uint64 { return c.StrayPackets }},
 }
 
@@ -65,7 +74,23 @@ func (r *Readings) Host(h *Host) {
 			r.add(m.name, labels, float64(m.value(&c)))
 		}
 		r.add("link_downed", labels, float64(n.Port.lost))
+		for i := range c.Priority {
+			r.priority(n.Port, i, &c.Priority[i])
+		}
 	}
+}
+
+// priority reads one priority of a NIC.
+func (r *Readings) priority(p *Port, i int, c *rnic.PriorityCounters) {
+	if i != roceCustom && *c == (rnic.PriorityCounters{}) {
+		return
+	}
+	labels := p.labelled(digits[i])
+	r.add("rx_prio_pause", labels, float64(c.RxPause))
+	r.add("tx_prio_pause", labels, float64(c.TxPause))
+	r.add("rx_prio_pause_duration", labels, float64(c.RxPauseTime))
+	r.add("tx_prio_pause_duration", labels, float64(c.TxPauseTime))
+	r.add("rx_prio_buf_discard", labels, float64(c.RxBufferDiscards))
 }
 
 // Switch reads a switch. Queues and priorities that nothing ever used are left out.
