@@ -6,11 +6,11 @@ import (
 )
 
 func TestFewLatenciesAndManyGiveWhatAHistogramOfAllGives(t *testing.T) {
-	for _, n := range []int{0, 1, fewLatencies, fewLatencies + 1, 3 * fewLatencies} {
+	for _, n := range []int{0, 1, 2, 3, 10, 999, fewLatencies, fewLatencies + 1, 3 * fewLatencies} {
 		all, scratch := newHistogram(), newHistogram()
 		var l latencies
 		for i := range n {
-			d := time.Duration(mix64(uint64(i)) % uint64(time.Second))
+			d := time.Duration(mix64(uint64(i)) % uint64(time.Second) >> (i % 30)) // of all sizes, with equal ones among them
 			l.record(d)
 			if err := all.RecordValue(max(int64(d), 1)); err != nil {
 				t.Fatal(err)
