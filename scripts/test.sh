@@ -17,6 +17,7 @@ units() {
 }
 
 stage "units and what needs root on this machine, with the race detector" units
+stage "the suites in virtual time" scripts/suites.sh sim
 stage "what needs rxe, and the suites" scripts/suites.sh kernel
 
 if [ ${#failed[@]} -gt 0 ]; then

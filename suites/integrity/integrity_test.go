@@ -1,6 +1,4 @@
-//go:build linux
-
-// Package integrity_test proves that a wrong byte can't pass: real workloads over real rxe
+// Package integrity_test proves that a wrong byte can't pass: real workloads over real
 // queue pairs, one message of which is spoilt behind the engine's back.
 //
 //	h1 ─┐
@@ -17,10 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
-	"github.com/rocebed/rocebed/testbed/kernel"
-	"github.com/rocebed/rocebed/testbed/linux"
-	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 )
@@ -28,13 +24,13 @@ import (
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 func TestIntegrity(t *testing.T) {
-	testneed.Rxe(t)
+	bed.Need(t)
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "integrity of payloads on rxe")
+	RunSpecs(t, bed.Title("integrity of payloads"))
 }
 
 var _ = Describe("a spoilt message", Ordered, ContinueOnFailure, func() {
-	var f *kernel.Fabric
+	var f fabric.Fabric
 
 	BeforeAll(func(ctx SpecContext) { f = build(ctx) }, NodeTimeout(time.Minute))
 
@@ -73,13 +69,13 @@ var _ = Describe("a spoilt message", Ordered, ContinueOnFailure, func() {
 // patience is how long a workload may take, in wall time.
 const patience = 30 * time.Second
 
-func run(ctx context.Context, f *kernel.Fabric, s *saboteur, workload string) *workloads.Result {
+func run(ctx context.Context, f fabric.Fabric, s *saboteur, workload string) *workloads.Result {
 	GinkgoHelper()
 	var file struct {
 		Workloads []workloads.Spec `yaml:"workloads"`
 	}
 	Expect(strict.Decode("spec", []byte("workloads: [{name: it, "+workload+"}]"), &file)).To(Succeed())
-	cfg := workloads.Config{Topology: f.Topology(), Seed: 5, ControlTimeout: f.Dilation().Fabric(patience / 2)}
+	cfg := workloads.Config{Topology: f.Topology(), Seed: 5, LookAhead: bed.LookAhead(f), ControlTimeout: f.Dilation().Fabric(patience / 2)}
 	for _, h := range f.Hosts() {
 		for _, n := range h.NICs() {
 			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: s.device(n.Device, n.GID), GIDIndex: n.GIDIndex, GID: n.GID})
@@ -89,23 +85,18 @@ func run(ctx context.Context, f *kernel.Fabric, s *saboteur, workload string) *w
 	Expect(err).NotTo(HaveOccurred())
 	done := make(chan *workloads.Report, 1)
 	engine.Start(func(r *workloads.Report) { done <- r })
-	var r *workloads.Report
-	Eventually(ctx, done, patience).Should(Receive(&r))
+	r, ok := bed.Receive(ctx, f, done, patience)
+	Expect(ok).To(BeTrue(), "the workload had not ended within %v", patience)
 	Expect(r.Err).NotTo(HaveOccurred())
 	return r.Results[0]
 }
 
-func build(ctx context.Context) *kernel.Fabric {
+func build(ctx context.Context) fabric.Fabric {
 	GinkgoHelper()
-	spec := topo.Spec{Star: &topo.Star{Hosts: 3}, LinkSettings: topo.LinkSettings{Rate: 100 * topo.Gbps}}
-	top, err := spec.Build()
-	Expect(err).NotTo(HaveOccurred())
-	plan, err := top.Plan(spec.PlanOptions())
-	Expect(err).NotTo(HaveOccurred())
-	bed, err := linux.Acquire(ctx, "integrity")
-	Expect(err).NotTo(HaveOccurred())
-	f, err := kernel.Build(ctx, kernel.Config{Testbed: bed, Plan: plan, Dilation: 256, Seed: 5})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(f.Close, NodeTimeout(time.Minute))
-	return f
+	return bed.Fabric(ctx, `apiVersion: rocebed/v1
+name: integrity
+seed: 5
+dilation: 256
+topology: {star: {hosts: 3}, rate: 100Gbps}
+`)
 }

@@ -1,16 +1,15 @@
-//go:build linux
-
 package integrity_test
 
 import (
+	"fmt"
+	"slices"
 	"sync"
-	"unsafe"
 
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
-// saboteur stands between the engine and real devices, and spoils one message on its way. All
-// memory is this process's, so a remote address is an address here too.
+// saboteur stands between the engine and real devices, and spoils one message on its way. It knows all memory that
+// the devices gave out, so it finds what a remote address means.
 type saboteur struct {
 	spoil int  // which data-carrying send work request, from 1, on all devices together
 	how   deed // what to do to it
@@ -21,12 +20,14 @@ type saboteur struct {
 		from, to qpRef
 		id       uint64
 		imm      uint32
-		addr     uint64 // where its data ends up
+		in       verbs.GID // the device that it ends up at
+		addr     uint64    // where its data ends up
 		length   int
 		told     bool // the receiver gets a completion of it
 	}
 	chosen, done bool
 	slots        map[slot]verbs.SGE // of the responder of a send workload
+	memory       map[verbs.GID][]verbs.Memory
 }
 
 // qpRef is a queue pair. Every device counts QP numbers from the same one, and every lane of a
@@ -68,9 +69,9 @@ func (s *saboteur) post(from, to qpRef, wr *verbs.SendWR) {
 	s.prey.told = wr.Op == verbs.OpRDMAWriteWithImm
 	switch wr.Op {
 	case verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd, verbs.OpAtomicCmpAndSwp:
-		s.prey.addr = wr.SGL[0].Addr
+		s.prey.in, s.prey.addr = from.gid, wr.SGL[0].Addr
 	case verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm:
-		s.prey.addr = wr.RemoteAddr
+		s.prey.in, s.prey.addr = to.gid, wr.RemoteAddr
 	}
 	if s.how == skip {
 		s.done = true
@@ -100,7 +101,7 @@ func (s *saboteur) polled(gid verbs.GID, wc *verbs.WC) {
 		if qp != s.prey.to || !ok {
 			return
 		}
-		s.prey.addr, s.prey.length = g.Addr, int(wc.ByteLen)
+		s.prey.in, s.prey.addr, s.prey.length = gid, g.Addr, int(wc.ByteLen)
 	case verbs.WCRDMAWrite, verbs.WCRDMARead, verbs.WCFetchAdd, verbs.WCCompSwap:
 		// On UC the requester's completion says only that the data was sent: what is spoilt before
 		// it arrives is made good by its arrival.
@@ -114,18 +115,37 @@ func (s *saboteur) polled(gid verbs.GID, wc *verbs.WC) {
 	if s.how == after {
 		at = s.prey.length
 	}
-	b := unsafe.Slice(pointer(s.prey.addr), at+1)
-	b[at] ^= 0x40
+	s.at(s.prey.in, s.prey.addr+uint64(at))[0] ^= 0x40
 	s.done = true
 }
 
-// pointer is the address of memory outside the Go heap.
-func pointer(addr uint64) *byte { return *(**byte)(unsafe.Pointer(&addr)) }
+// at is a device's memory from an address on.
+func (s *saboteur) at(gid verbs.GID, addr uint64) []byte {
+	for _, m := range slices.Backward(s.memory[gid]) { // an address may have been another's before
+		if off := addr - m.Addr(); off < uint64(m.Len()) {
+			return m.Bytes()[off:]
+		}
+	}
+	panic(fmt.Sprintf("device %v has given out no memory at %#x", gid, addr))
+}
 
 type device struct {
 	verbs.Device
 	gid verbs.GID
 	s   *saboteur
+}
+
+func (d *device) AllocMemory(size int, kind verbs.MemoryKind) (verbs.Memory, error) {
+	m, err := d.Device.AllocMemory(size, kind)
+	if err == nil {
+		d.s.mu.Lock()
+		defer d.s.mu.Unlock()
+		if d.s.memory == nil {
+			d.s.memory = map[verbs.GID][]verbs.Memory{}
+		}
+		d.s.memory[d.gid] = append(d.s.memory[d.gid], m)
+	}
+	return m, err
 }
 
 func (d *device) AllocPD(done func(verbs.PD, error)) {
