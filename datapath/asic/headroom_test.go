@@ -66,6 +66,24 @@ func TestTheHeadroomBoundHoldsAndIsNearlyReached(t *testing.T) {
 	}
 }
 
+// Nothing ever stands above a threshold that no headroom follows: the first frame that doesn't fit is the sign.
+func TestAGroupWithoutHeadroomDropsWhatDoesNotFitAndPauses(t *testing.T) {
+	b := newBench(t, 2, 100*gig, func(c *Config) {
+		static(1000, 200)(c)
+		c.Settings.Port.Groups[3].AutoHeadroom = false
+		c.Settings.Port.Stuck = 1 << 3
+	})
+	b.give(0, b.frame(1, 26, 900))
+	if q := b.pauses(0); len(q) != 0 {
+		t.Errorf("pauses %v with 900 of 1000 bytes held", q)
+	}
+	b.give(0, b.frame(1, 26, 500))
+	if s := b.Stats(0).Groups[3]; s.HeadroomDrops != 1 || len(b.pauses(0)) != 1 {
+		t.Errorf("%+v, pauses %v", s, b.pauses(0))
+	}
+	b.accounts()
+}
+
 func TestHeadroomDropsAreCountedAtTheGroupAndThePort(t *testing.T) {
 	b := newBench(t, 2, 100*gig, func(c *Config) {
 		static(1000, 0)(c)

@@ -215,7 +215,7 @@ func TestWhatCanNotGoOnIsSaidToItsSender(t *testing.T) {
 			if !e.a.Is4() {
 				kind, code, most = c.t6, c.c6, 1280
 			}
-			if m[0] != kind || m[1] != code || v.SrcAddr() != e.own || v.DstAddr() != e.a || v.TTL() != 64 {
+			if m[0] != kind || m[1] != code || v.TrafficClass() != 26<<2 || v.SrcAddr() != e.own || v.DstAddr() != e.a || v.TTL() != 64 {
 				t.Errorf("%s: %x", c.name, v.Frame()[:60])
 			}
 			if len(v.IP()) > most || len(v.IP()) < most-8 || !bytes.Equal(m[8:], sent[:len(m)-8]) {
@@ -242,6 +242,10 @@ func TestNobodyIsToldOfErrorsOfErrorsOrOfMulticast(t *testing.T) {
 		}
 		b.give(0, b.packet(e.a, e.b, proto(e), 1, []byte{failed, 0, 0, 0, 0, 0, 0, 0}))
 		b.give(0, b.packet(e.a, group, roce.ProtocolUDP, 1, roce.AppendUDP(nil, 1, 2, 0)))
+		b.give(0, b.packet(e.a, group, roce.ProtocolUDP, 64, roce.AppendUDP(nil, 1, 2, 0)))
+		if n := b.Stats(0).Drops[DropOther]; n != 2 {
+			t.Errorf("%d of two multicast packets were found not to be forwarded", n)
+		}
 		b.give(0, b.packet(roce.Addr{}, e.b, roce.ProtocolUDP, 1, roce.AppendUDP(nil, 1, 2, 0)))
 		if len(b.sent) != 0 {
 			t.Errorf("sent %+v", b.sent)

@@ -136,6 +136,9 @@ func (b *bench) at(t loop.Duration, fn func()) {
 	b.config0().Arm(&loop.Timer{Fire: fn}, loop.Time(t))
 }
 
+// soon runs fn on the switch's loop after what is being done.
+func (b *bench) soon(fn func()) { b.config0().Arm(&loop.Timer{Fire: fn}, b.clock.Now()) }
+
 func (b *bench) config0() loop.Loop { return b.Switch.loop }
 
 func (b *bench) run(until loop.Duration) { b.clock.RunUntil(loop.Time(until)) }

@@ -83,7 +83,7 @@ func (m *memory) admitLossless(now loop.Time, n int64, in *port, gi uint8, left 
 	over := beyond(g.held+n, gt.reserved)
 	grows := over - beyond(g.held, gt.reserved)
 	switch {
-	case g.head == 0 && over <= gt.threshold(left) && grows <= left:
+	case over <= gt.threshold(left) && grows <= left:
 		g.held += n
 		m.used += grows
 	case g.head+n <= gt.headroom:

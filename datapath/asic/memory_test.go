@@ -83,6 +83,16 @@ func TestAReserveIsTheQueuesOwnWhateverTheOthersHold(t *testing.T) {
 	}
 }
 
+func TestNoFrameTakesMoreThanIsLeftWhateverItsThreshold(t *testing.T) {
+	b := newBench(t, 4, 100*gig, room(1600, func(p *PortSettings) { p.Queues[0].Alpha = 8 * AlphaUnit }))
+	b.give(0, b.frame(1, 0, 1000))
+	b.give(0, b.frame(2, 0, 1000)) // 8 × 600 would allow it
+	b.give(0, b.frame(2, 0, 600))
+	if m := b.Memory(); m.Used != 1600 || b.Depth(2, 0) != 600 {
+		t.Errorf("%+v, %d bytes wait", m, b.Depth(2, 0))
+	}
+}
+
 func TestALossyGroupMayHaveAThresholdToo(t *testing.T) {
 	b := newBench(t, 4, 100*gig, room(90_000, func(p *PortSettings) {
 		p.Groups[0].Alpha = AlphaUnit / 8

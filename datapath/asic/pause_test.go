@@ -241,6 +241,22 @@ func TestHowAPortPausesIsSettable(t *testing.T) {
 	}
 }
 
+func TestTurningPFCOffAndOnTellsThePeer(t *testing.T) {
+	b := newBench(t, 2, 100*gig, func(c *Config) { static(1000, 0)(c); c.Settings.Port.Stuck = 1 << 3 })
+	b.give(0, b.frame(1, 26, 2000))
+	n := b.Settings()
+	for _, send := range []uint8{0, 1 << 3} {
+		n.Port.PFC.Send = send
+		if err := b.Apply(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q := b.pauses(0); len(q) != 3 || q[0] == 0 || q[1] != 0 || q[2] == 0 {
+		t.Errorf("pauses %v, want one, its end as PFC is turned off, and one as it is turned on", q)
+	}
+	b.accounts()
+}
+
 func b2i(b bool) uint64 {
 	if b {
 		return 1

@@ -74,8 +74,8 @@ func (w *world) Dropped(_ loop.Time, _ int, why Reason, _ *link.Frame) { w.drops
 func (w *world) Paused(loop.Time, int, *roce.PFC)                      {}
 func (w *world) Storm(loop.Time, int, uint8, bool)                     {}
 
-// soon runs fn d after now.
-func (w *world) soon(d loop.Duration, fn func()) {
+// later runs fn d after now.
+func (w *world) later(d loop.Duration, fn func()) {
 	w.loop.Arm(&loop.Timer{Fire: fn}, w.clock.Now().Add(d))
 }
 
@@ -84,7 +84,7 @@ func (w *world) leaves(port int, f *link.Frame, at loop.Time) {
 	if f.Kind == roce.KindPFC {
 		w.checkPause(port, &f.PFC)
 		pfc := f.PFC
-		w.soon(at.Sub(w.clock.Now())+w.delay, func() { w.hosts[port].hear(&pfc) })
+		w.later(at.Sub(w.clock.Now())+w.delay, func() { w.hosts[port].hear(&pfc) })
 		return
 	}
 	k := streamKey{f.Flow, uint32(port), f.Priority}
@@ -125,7 +125,7 @@ func (h *host) wake() {
 			q = uint16(w.rng.IntN(2000))
 		}
 		prio := uint8(w.rng.IntN(8))
-		w.soon(w.delay, func() { w.give(h.port, w.pfc(prio, q)) })
+		w.later(w.delay, func() { w.give(h.port, w.pfc(prio, q)) })
 	}
 	if free := h.line.Free(); free > now {
 		w.loop.Arm(&h.timer, free)
@@ -143,7 +143,7 @@ func (h *host) wake() {
 	}
 	h.head = nil
 	at := h.line.Send(now, f.Len)
-	w.soon(at.Sub(now)+w.delay, func() { w.give(h.port, f) })
+	w.later(at.Sub(now)+w.delay, func() { w.give(h.port, f) })
 	if h.gap > 0 {
 		at = at.Add(loop.Duration(w.rng.Int64N(int64(2 * h.gap))))
 	}
@@ -236,7 +236,7 @@ func randomWorld(t testing.TB, seed uint64) *world {
 			q := &p.Queues[i]
 			q.Weight = rng.IntN(4)
 			q.Reserved = dcqcn.Bytes(rng.IntN(3) * 10000)
-			q.Alpha = AlphaUnit >> rng.IntN(5)
+			q.Alpha = 8 * AlphaUnit >> rng.IntN(8)
 			if rng.IntN(2) == 0 {
 				q.ECN = &dcqcn.Marking{Kmin: dcqcn.Bytes(rng.IntN(50000)), Kmax: 100000, Pmax: 0.3}
 			}
