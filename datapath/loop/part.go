@@ -1,5 +1,7 @@
 package loop
 
+import "sync/atomic"
+
 // part is the nodes of one partition, ordered by when each has its next event. One goroutine
 // at a time has it.
 type part struct {
@@ -18,6 +20,7 @@ type part struct {
 	// What is for nodes of other partitions: written in one round, taken by them in the next.
 	mail   [2][][]letter // by round and partition
 	mailed Time          // the earliest of this round's
+	taken  atomic.Uint32 // the last window of the crew that a worker has begun
 	_      [64]byte      // the next partition's memory is another core's
 }
 

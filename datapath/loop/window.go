@@ -61,11 +61,11 @@ func (v *Virtual) takeMail() {
 type crew struct {
 	v       *Virtual
 	workers []worker
-	start   gate // opens with each window
-	done    gate // opens when the last worker is through
-	left    atomic.Int32
+	start   gate         // opens with each window
+	done    gate         // opens when the last partition is through
+	left    atomic.Int32 // partitions
 	last    Time
-	over    bool
+	over    atomic.Bool
 	ended   sync.WaitGroup
 	failure atomic.Pointer[string]
 }
@@ -80,6 +80,9 @@ func newCrew(v *Virtual, n int) *crew {
 	c := &crew{v: v, workers: make([]worker, n)}
 	c.start.init()
 	c.done.init()
+	for _, p := range v.parts {
+		p.taken.Store(0)
+	}
 	c.workers[0].id = goroutine()
 	var ready sync.WaitGroup
 	for i := 1; i < n; i++ {
@@ -89,10 +92,10 @@ func newCrew(v *Virtual, n int) *crew {
 			ready.Done()
 			for seen := uint32(0); ; seen++ {
 				c.start.wait(seen)
-				if c.over {
+				if c.over.Load() {
 					return
 				}
-				c.work(i)
+				c.work(i, seen+1)
 			}
 		})
 	}
@@ -103,7 +106,7 @@ func newCrew(v *Virtual, n int) *crew {
 
 // end ends the goroutines, when all mail has been brought.
 func (c *crew) end() {
-	c.over = true
+	c.over.Store(true)
 	c.start.open()
 	c.ended.Wait()
 	c.v.crew.Store(nil)
@@ -118,11 +121,11 @@ func (c *crew) window(last Time) {
 	}
 	v.round++
 	c.last = last
-	c.left.Store(int32(len(c.workers)))
+	c.left.Store(int32(len(v.parts)))
 	seen := c.done.count.Load()
 	v.parallel.Store(true)
 	c.start.open()
-	c.work(0)
+	c.work(0, c.start.count.Load())
 	c.done.wait(seen)
 	v.parallel.Store(false)
 	if f := c.failure.Load(); f != nil {
@@ -130,8 +133,25 @@ func (c *crew) window(last Time) {
 	}
 }
 
-// work is one worker's part of a window: every n-th partition.
-func (c *crew) work(i int) {
+// work is one worker's part of a window: every n-th partition, and then those that no other has
+// begun: it may be kept from it by whatever else the machine does. A worker that comes when the window is over
+// finds all of them taken.
+func (c *crew) work(i int, window uint32) {
+	parts := c.v.parts
+	for k := i; k < len(parts); k += len(c.workers) {
+		c.take(i, k, window)
+	}
+	for k := range parts {
+		c.take(i, k, window)
+	}
+}
+
+// take handles a partition's window, unless another worker does.
+func (c *crew) take(i, k int, window uint32) {
+	p := c.v.parts[k]
+	if p.taken.Load() == window || !p.taken.CompareAndSwap(window-1, window) {
+		return
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			s := fmt.Sprintf("%v\n\nin a worker of virtual time:\n%s", r, debug.Stack())
@@ -142,12 +162,9 @@ func (c *crew) work(i int) {
 			c.done.open()
 		}
 	}()
-	for k := i; k < len(c.v.parts); k += len(c.workers) {
-		p := c.v.parts[k]
-		c.workers[i].now = p
-		p.takeMail(k, c.v.round-1)
-		p.window(c.last, false)
-	}
+	c.workers[i].now = p
+	p.takeMail(k, c.v.round-1)
+	p.window(c.last, false)
 }
 
 // caller is the partition that the calling goroutine is in, nil for one of no worker's.
