@@ -18,8 +18,10 @@ func (r *requester) response(f *link.Frame, info *roce.Info, at loop.Time) {
 		}
 		return
 	}
-	switch info.Operation {
-	case roce.OpAcknowledge:
+	switch {
+	case r.sel != nil:
+		r.selected(f, info, psn, at)
+	case info.Operation == roce.OpAcknowledge:
 		switch p.AETH.Syndrome.Kind() {
 		case roce.SyndromeACK:
 			r.acked(psn.Next(), at)
@@ -28,7 +30,7 @@ func (r *requester) response(f *link.Frame, info *roce.Info, at loop.Time) {
 		case roce.SyndromeNAK:
 			r.refused(psn, roce.NAKCode(p.AETH.Syndrome.Value()), at)
 		}
-	case roce.OpRDMAReadResponse, roce.OpAtomicAcknowledge:
+	default:
 		r.data(f, info, psn, at)
 	}
 	// Only now: what is sent next follows from all that the answer said.
@@ -105,30 +107,35 @@ func (r *requester) data(f *link.Frame, info *roce.Info, psn roce.PSN, at loop.T
 		r.implied(at)
 		return
 	}
-	if (w.op == verbs.OpRDMARead) != (info.Operation == roce.OpRDMAReadResponse) {
-		r.fail(verbs.BadRespErr, at)
+	status, at := r.deliver(w, f, info, psn, at)
+	if status != verbs.Success {
+		r.fail(status, at)
 		return
+	}
+	r.advance(psn.Next(), at)
+}
+
+// deliver puts what a response brings where its request says, and says when it is there.
+func (r *requester) deliver(w *wqe, f *link.Frame, info *roce.Info, psn roce.PSN, at loop.Time) (verbs.Status, loop.Time) {
+	if (w.op == verbs.OpRDMARead) != (info.Operation == roce.OpRDMAReadResponse) {
+		return verbs.BadRespErr, at
+	}
+	off := uint32(psn.Sub(w.first)) * r.q.mtu
+	if n := min(r.q.mtu, w.length-off); w.op == verbs.OpRDMARead && f.Packet.PayloadLen != int(n) {
+		return verbs.BadRespErr, at
+	}
+	if !r.q.pd.resolve(w.sgl, verbs.LocalWrite) {
+		return verbs.LocProtErr, at
 	}
 	if w.op != verbs.OpRDMARead {
 		var b [8]byte
 		putWord(b[:], f.Packet.AtomicAckETH)
-		scatter(w.sgl, 0, b[:], nil)
-		r.advance(w.end(), at)
-		return
-	}
-	off := uint32(psn.Sub(w.first)) * r.q.mtu
-	if n := min(r.q.mtu, w.length-off); f.Packet.PayloadLen != int(n) {
-		r.fail(verbs.BadRespErr, at)
-		return
-	}
-	if !r.q.pd.resolve(w.sgl, verbs.LocalWrite) {
-		r.fail(verbs.LocProtErr, at)
-		return
+		addr, kind := scatter(w.sgl, 0, b[:], nil)
+		return verbs.Success, r.q.dev.land(at, addr, 8, kind)
 	}
 	if r.q.dev.cfg.Bugs&BugReadOffset != 0 {
 		off = uint32(psn.Sub(r.resumed)) * r.q.mtu
 	}
 	addr, kind := scatter(w.sgl, off, f.Packet.Payload, f.Content)
-	at = r.q.dev.land(at, addr, uint32(f.Packet.PayloadLen), kind)
-	r.advance(psn.Next(), at)
+	return verbs.Success, r.q.dev.land(at, addr, uint32(f.Packet.PayloadLen), kind)
 }

@@ -32,6 +32,7 @@ const (
 	BugDeafTimer                        // the timer isn't started anew when a part has been acknowledged
 	BugUnsignaled                       // requests complete though they aren't signalled
 	BugInvalidateLate                   // SEND with invalidate leaves the window open
+	BugOverlap                          // selective repeat lets WRITEs to one place be written in any order
 	bugs               = iota
 )
 
@@ -39,7 +40,7 @@ var bugNames = [bugs]string{
 	"off-by-one PSN wrap", "stale ACK accepted", "duplicate WRITE applied", "lost fence", "atomic replayed twice", "READ response at the wrong offset",
 	"READ replayed from the wrong offset", "RNR retry without waiting", "ACK beyond what was received", "completion before the ACK", "receive consumed by a duplicate",
 	"last partial packet not written", "MSN off", "NAK for every packet out of sequence", "gap in READ responses ignored", "ACK timer not restarted",
-	"unsignalled request completes", "invalidation forgotten",
+	"unsignalled request completes", "invalidation forgotten", "overlapping WRITEs out of order",
 }
 
 // AllBugs lists them.

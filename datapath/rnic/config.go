@@ -37,8 +37,8 @@ type Config struct {
 type Neighbor struct {
 	MAC roce.MAC
 	Dst uint32 // the fabric's number of the port
-	// Selective says that the port's device understands selective repeat's packets, which only this
-	// package makes.
+	// Selective says that the port's device is one of this package's, which understands selective repeat's
+	// packets whatever its profile. Where it goes back itself, the other end does too.
 	Selective bool
 }
 

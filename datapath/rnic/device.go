@@ -31,6 +31,8 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 	ErrState   = errors.New("the QP's state doesn't allow it")
 	ErrFull    = errors.New("the queue is full")
+	// ErrUnsupported is what a device, or its peer's, can't do.
+	ErrUnsupported = errors.New("not supported")
 )
 
 // Device is a software RNIC. It implements verbs.Device and link.Receiver; all calls are made on
@@ -47,6 +49,7 @@ type Device struct {
 	cc    congestion
 	count Counters
 
+	kept    bool          // the packet at hand stays with a queue pair
 	checked loop.Time     // when the packet at hand is through the checks on arrival
 	left    loop.Time     // when it leaves the receive buffer
 	content []link.Extent // what it carries where there are no bytes
@@ -227,6 +230,10 @@ func (d *Device) Receive(f *link.Frame) {
 		d.port.receive(f)
 	default:
 		d.take(f)
+	}
+	if d.kept {
+		d.kept = false
+		return
 	}
 	d.frames.Put(f)
 }

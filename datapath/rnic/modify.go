@@ -3,6 +3,7 @@ package rnic
 import (
 	"fmt"
 
+	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -83,6 +84,11 @@ func (q *qp) modify(a *verbs.QPAttr, mask verbs.QPAttrMask, to verbs.QPState) er
 	if err := q.checkAttr(a, mask); err != nil {
 		return err
 	}
+	if to == verbs.RTR && q.kind == verbs.RC && q.dev.cfg.Profile.Recovery == SelectiveRepeat {
+		if err := q.agree(a); err != nil {
+			return err
+		}
+	}
 	q.set(a, mask)
 	from := q.state
 	q.state = to
@@ -158,4 +164,17 @@ func (q *qp) set(a *verbs.QPAttr, mask verbs.QPAttrMask) {
 		q.path.connect(q.dev, q.num, b.DestQPN)
 		q.tx.port.priority, q.rx.port.priority = q.path.priority, q.path.priority
 	}
+}
+
+// agree makes the QP one that repeats selectively, if its peer's device knows what that is. InfiniBand's packets can't say
+// it, so whoever connects devices does.
+func (q *qp) agree(a *verbs.QPAttr) error {
+	var t path
+	t.set(q.dev, &a.AH)
+	if t.dst != link.NoDst && !t.selective {
+		return fmt.Errorf("%w: the profile %q repeats selectively, and the device at %v doesn't: give both ends the recovery %q, or neither",
+			ErrUnsupported, q.dev.cfg.Profile.Name, a.AH.DGID, SelectiveRepeat)
+	}
+	q.selective = true
+	return nil
 }

@@ -15,14 +15,17 @@ const firstQPN = 0x11
 // qp is a queue pair. Its requester sends what is in the send queue, its responder answers the peer's.
 type qp struct {
 	object
-	num    uint32
-	state  verbs.QPState
-	kind   verbs.QPType
-	pd     *pd
-	init   verbs.QPInit
-	attr   verbs.QPAttr
-	path   path // connected transports
-	mtu    uint32
+	num   uint32
+	state verbs.QPState
+	kind  verbs.QPType
+	pd    *pd
+	init  verbs.QPInit
+	attr  verbs.QPAttr
+	path  path // connected transports
+	mtu   uint32
+
+	selective bool // both ends repeat selectively
+
 	sendCQ *compQueue
 	recvCQ *compQueue
 	srq    *srq
@@ -142,7 +145,7 @@ func (q *qp) bury() {
 
 // reset is the state RESET: nothing is left of what was posted, completed or under way.
 func (q *qp) reset() {
-	q.state = verbs.Reset
+	q.state, q.selective = verbs.Reset, false
 	q.tx.reset()
 	q.rx.reset()
 	q.pace, q.tx.port.pace, q.rx.port.pace = nil, nil, nil
@@ -160,7 +163,7 @@ func (q *qp) receive(f *link.Frame) {
 	if f.ECN() == roce.CE {
 		d.marked(q, f, at)
 	}
-	if info.Transport != roce.Transport(transports[q.kind]) || p.BTH.PKey&0x7fff != roce.DefaultPKey&0x7fff {
+	if info.Transport != transports[q.kind] && !(q.kind == verbs.RC && info.Transport == roce.TransportManufacturer && info.Known()) || p.BTH.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		d.count.StrayPackets++
 		return
 	}

@@ -16,6 +16,7 @@ type resource struct {
 	first   roce.PSN
 	next    roce.PSN
 	from    roce.PSN // where this round of responses began
+	stop    roce.PSN // and before which it ends
 	packets int
 	msn     uint32
 	region  *region // READ: nil when it is of no bytes
@@ -51,13 +52,20 @@ func (r *responder) add() *resource {
 	return e
 }
 
-// respond puts a resource among those with a response due.
-func (r *responder) respond(e *resource, from roce.PSN) {
+// respond puts a resource among those with a response due, for the PSNs from one to before another, besides those
+// that are due already.
+func (r *responder) respond(e *resource, from, stop roce.PSN) {
 	if !e.pending {
 		e.pending = true
 		r.pending++
+		e.next, e.from, e.stop = from, from, stop
 	}
-	e.next, e.from = from, from
+	if from.Before(e.next) {
+		e.next, e.from = from, from
+	}
+	if e.stop.Before(stop) {
+		e.stop = stop
+	}
 	r.q.dev.port.ready(&r.port)
 }
 
@@ -96,7 +104,7 @@ func (r *responder) executed(e *resource) {
 	}
 	e.msn = r.msn
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
-	r.respond(e, e.first)
+	r.respond(e, e.first, r.epsn)
 }
 
 // atomic takes an atomic's request, and does it.
@@ -142,12 +150,14 @@ func (r *responder) replay(p *roce.Packet, info *roce.Info) {
 		if e.atomic && r.q.dev.cfg.Bugs&BugAtomicTwice != 0 {
 			e.again(r.q, p)
 		}
-		if !e.pending {
-			e.replay = true
-		} else if e.next.Before(psn) {
-			return // it comes to that
+		stop := psn.Next()
+		if !e.atomic {
+			if stop = psn.Add(max(1, int((p.RETH.DMALen+r.q.mtu-1)/r.q.mtu))); stop.After(e.first.Add(e.packets)) {
+				stop = e.first.Add(e.packets)
+			}
 		}
-		r.respond(e, psn)
+		e.replay = e.replay || !e.pending
+		r.respond(e, psn, stop)
 		return
 	}
 }
@@ -171,7 +181,7 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	psn := e.next
 	i := psn.Sub(e.first)
 	e.next = psn.Next()
-	final := i == e.packets-1
+	final := e.next == e.stop
 	r.port.addr, r.port.message = 0, uint64(e.msn-1)&0xffffff
 	if final {
 		e.pending = false

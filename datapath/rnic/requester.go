@@ -24,6 +24,8 @@ type requester struct {
 	una  roce.PSN
 	high roce.PSN // the first PSN never sent
 
+	sel *selective // nil: go back
+
 	asked int // packets since the last that asked for an ACK
 	reads int // READs and atomics outstanding
 
@@ -45,7 +47,12 @@ func (r *requester) init(q *qp) {
 	r.timer.Fire, r.delay.Fire, r.wakeup.Fire = r.expire, r.resumeAfterRNR, r.kick
 }
 
-func (r *requester) begin(psn roce.PSN) { r.psn, r.una, r.high = psn, psn, psn }
+func (r *requester) begin(psn roce.PSN) {
+	r.psn, r.una, r.high, r.sel = psn, psn, psn, nil
+	if r.q.selective {
+		r.sel = newSelective(psn)
+	}
+}
 
 func (r *requester) reset() {
 	r.halt()
@@ -72,7 +79,7 @@ func (r *requester) resume() {
 
 // kick has the port ask for packets, if there may be any.
 func (r *requester) kick() {
-	if r.cur != r.ring.tail && !r.waiting {
+	if !r.waiting && (r.cur != r.ring.tail || r.sel != nil && r.ring.len() > 0) {
 		r.q.dev.port.ready(&r.port)
 	}
 }
@@ -114,6 +121,11 @@ func (r *requester) drained() {
 // next implements source.
 func (r *requester) next(now loop.Time) *link.Frame {
 	q := r.q
+	if r.sel != nil && !r.waiting && (q.state == verbs.RTS || q.state == verbs.SQD) {
+		if f := r.repair(now); f != nil {
+			return f
+		}
+	}
 	for r.cur != r.ring.tail && !r.waiting && (q.state == verbs.RTS || q.state == verbs.SQD) {
 		w := r.ring.at(r.cur)
 		if !w.started && !r.start(w, now) {
@@ -137,7 +149,7 @@ func (r *requester) next(now loop.Time) *link.Frame {
 			return nil
 		}
 		if w.responds() {
-			return r.ask(w, i, now)
+			return r.ask(w, i, w.packets-i, now)
 		}
 		return r.push(w, i, now)
 	}
@@ -150,10 +162,14 @@ const maxOutstanding = 1 << 21
 
 // window is how many PSNs may be outstanding.
 func (q *qp) window() int {
-	if n := q.dev.cfg.Profile.MaxUnacked; n > 0 {
-		return min(n, maxOutstanding)
+	most := maxOutstanding
+	if q.tx.sel != nil {
+		most = selWindow
 	}
-	return maxOutstanding
+	if n := q.dev.cfg.Profile.MaxUnacked; n > 0 {
+		return min(n, most)
+	}
+	return most
 }
 
 // start begins a request: it says whether it can, and gives it its PSNs. A request that is at fault
@@ -171,6 +187,8 @@ func (r *requester) start(w *wqe, now loop.Time) bool {
 	case w.flags&verbs.Fence != 0 && r.reads > 0 && q.dev.cfg.Bugs&BugLostFence == 0:
 		return false
 	case w.responds() && r.reads >= q.attr.MaxRDAtomic && r.reads > 0:
+		return false
+	case r.sel != nil && r.collides(w):
 		return false
 	}
 	w.started, w.first, w.packets = true, r.psn, 0

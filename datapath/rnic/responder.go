@@ -27,6 +27,7 @@ type responder struct {
 	region *region        // WRITE: where it goes
 	va     uint64
 	left   uint32
+	placed bool    // the packet at hand has been written already
 	recv   recvWQE // the receive in use
 	taken  bool
 
@@ -34,6 +35,8 @@ type responder struct {
 	ackBy    loop.Time
 	ackTimer loop.Timer
 	reply    reply // what follows the responses that are pending
+
+	order *reorder // of selective repeat
 
 	res     []resource // the last READs and atomics, a ring
 	newest  int
@@ -67,6 +70,7 @@ func (r *responder) halt() {
 	r.q.dev.loop.Disarm(&r.ackTimer)
 	r.told, r.came, r.closing, r.doing, r.region = false, false, false, roce.OpUnknown, nil
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
+	r.release()
 	clear(r.res)
 	r.pending = 0
 }
@@ -89,12 +93,18 @@ func (r *responder) request(f *link.Frame, info *roce.Info, at loop.Time) {
 		return
 	case r.closing:
 		return
+	case d > 0 && r.q.selective:
+		r.ahead(f, info, d, at)
+		return
 	case d > 0:
 		r.gap(at)
 		return
 	}
 	r.establish()
 	r.execute(f, info, at)
+	if r.order != nil && r.order.n > 0 {
+		r.catchUp(at)
+	}
 }
 
 // establish makes the event of the first request in RTR (11.6.3.1).
@@ -237,7 +247,7 @@ func (r *responder) write(p *roce.Packet, info *roce.Info, at loop.Time) {
 		}
 	}
 	n := uint32(p.PayloadLen)
-	if info.Any(roce.Ends) != (n == r.left) || n > r.left {
+	if info.Any(roce.Ends) != (n == r.left) || n > r.left || info.Any(roce.HasRETH) && p.RETH.VA != r.va && n > 0 {
 		r.refuse(roce.NAKInvalidRequest, at)
 		return
 	}
@@ -250,10 +260,13 @@ func (r *responder) write(p *roce.Packet, info *roce.Info, at loop.Time) {
 			r.denied(at)
 			return
 		}
-		if r.q.dev.cfg.Bugs&BugShortLast == 0 || !info.Any(roce.Last) || n == r.q.mtu {
+		switch {
+		case r.placed:
+		case r.q.dev.cfg.Bugs&BugShortLast != 0 && info.Any(roce.Last) && n < r.q.mtu:
+		default:
 			r.region.store(r.va, p)
+			at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		}
-		at = r.q.dev.land(at, r.region.place(r.va), n, r.region.mem.kind)
 		r.va += uint64(n)
 		r.left -= n
 		r.got += n

@@ -61,7 +61,13 @@ func (r *requester) retry(at loop.Time) {
 
 // rewind makes the oldest PSN that is not acknowledged the next one.
 func (r *requester) rewind() {
+	r.q.dev.port.forget(&r.port)
 	r.deadline, r.asked = 0, 0
+	if r.sel != nil {
+		r.again()
+		r.await(r.q.dev.loop.Now()) // there may be nothing to send, when the peer holds it all
+		return
+	}
 	w := r.oldest()
 	if r.q.dev.cfg.Profile.Recovery == GoBack0 {
 		r.una = w.first
@@ -93,22 +99,28 @@ func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
 	if code == roce.NAKPSNSequenceError {
 		count.PacketSeqErr++
 	}
-	if !r.acked(psn, at) {
+	if !r.acked(psn, at) || code == roce.NAKPSNSequenceError && r.rewound {
 		return
 	}
-	switch code {
-	case roce.NAKPSNSequenceError:
+	if code == roce.NAKPSNSequenceError {
 		r.rewound = true
 		r.retry(at)
-	case roce.NAKInvalidRequest:
-		r.fail(verbs.RemInvReqErr, at)
-	case roce.NAKRemoteAccessError:
-		r.fail(verbs.RemAccessErr, at)
-	case roce.NAKRemoteOperationalError:
-		r.fail(verbs.RemOpErr, at)
-	default:
-		r.fail(verbs.BadRespErr, at)
+		return
 	}
+	r.fail(nakStatus(code), at)
+}
+
+// nakStatus is what a request that is refused for good completes with.
+func nakStatus(code roce.NAKCode) verbs.Status {
+	switch code {
+	case roce.NAKInvalidRequest:
+		return verbs.RemInvReqErr
+	case roce.NAKRemoteAccessError:
+		return verbs.RemAccessErr
+	case roce.NAKRemoteOperationalError:
+		return verbs.RemOpErr
+	}
+	return verbs.BadRespErr
 }
 
 // forEver is the RNR retry count that is none (9.7.5.2.8).
@@ -116,26 +128,30 @@ const forEver = 7
 
 // notReady is an RNR NAK of a PSN.
 func (r *requester) notReady(psn roce.PSN, code uint8, at loop.Time) {
-	q := r.q
-	q.dev.count.RNRNakRetryErr++
+	r.q.dev.count.RNRNakRetryErr++
 	if !r.acked(psn, at) {
 		return
 	}
+	r.rewind()
+	r.rewound = true
+	r.holdOff(r.oldest(), code, at)
+}
+
+// holdOff waits before a request that found no receive is sent again, or gives it up.
+func (r *requester) holdOff(w *wqe, code uint8, at loop.Time) {
+	q := r.q
 	if q.attr.RNRRetry != forEver {
 		if r.rnr == 0 {
-			q.dev.count.RNRRetryExceeded++
-			r.fail(verbs.RNRRetryExcErr, at)
+			w.status = verbs.RNRRetryExcErr
+			r.retire(at)
 			return
 		}
 		r.rnr--
 	}
-	left := r.rnr
-	r.rewind()
-	r.rnr, r.rewound = left, true
 	if q.dev.cfg.Bugs&BugRNRNoWait != 0 {
 		return
 	}
-	r.waiting = true
+	r.waiting, r.deadline = true, 0
 	q.dev.loop.Arm(&r.delay, q.dev.tick(q.dev.loop.Now().Add(verbs.RNRDelay[code])))
 }
 

@@ -38,10 +38,14 @@ func (r *requester) packet(w *wqe, i int, t *path, destQP uint32, refer bool) *l
 	off := uint32(i) * q.mtu
 	n := min(q.mtu, w.length-off)
 	op := shapes[w.op].of(i, w.packets) | roce.Opcode(transports[q.kind])<<5
+	write := w.op == verbs.OpRDMAWrite || w.op == verbs.OpRDMAWriteWithImm
+	if r.sel != nil && i > 0 && write {
+		op |= roce.SRWriteMiddle &^ roce.RCRDMAWriteMiddle
+	}
 	f := q.dev.frame(t, op, destQP, r.psn, int(n))
 	p := &f.Packet
-	if i == 0 && (w.op == verbs.OpRDMAWrite || w.op == verbs.OpRDMAWriteWithImm) {
-		p.RETH = roce.RETH{VA: w.raddr, RKey: w.rkey, DMALen: w.length}
+	if write && (i == 0 || r.sel != nil) {
+		p.RETH = roce.RETH{VA: w.raddr + uint64(off), RKey: w.rkey, DMALen: w.length - off}
 	}
 	if i == w.packets-1 {
 		p.ImmDt, p.IETH = w.imm, w.imm
@@ -76,8 +80,8 @@ func (r *requester) push(w *wqe, i int, now loop.Time) *link.Frame {
 	return f
 }
 
-// ask makes the request of a READ, from packet i of its response on, or of an atomic.
-func (r *requester) ask(w *wqe, i int, now loop.Time) *link.Frame {
+// ask makes the request of a READ, for n packets of its response from packet i on, or of an atomic.
+func (r *requester) ask(w *wqe, i, n int, now loop.Time) *link.Frame {
 	q := r.q
 	op := roce.RCRDMAReadRequest
 	switch w.op {
@@ -93,7 +97,7 @@ func (r *requester) ask(w *wqe, i int, now loop.Time) *link.Frame {
 	switch w.op {
 	case verbs.OpRDMARead:
 		off := uint32(i) * q.mtu
-		p.RETH = roce.RETH{VA: w.raddr + uint64(off), RKey: w.rkey, DMALen: w.length - off}
+		p.RETH = roce.RETH{VA: w.raddr + uint64(off), RKey: w.rkey, DMALen: min(w.length-off, uint32(n)*q.mtu)}
 	case verbs.OpAtomicCmpAndSwp:
 		p.AtomicETH = roce.AtomicETH{VA: w.raddr, RKey: w.rkey, SwapAdd: w.swap, Compare: w.cmpAdd}
 	default:
@@ -103,7 +107,7 @@ func (r *requester) ask(w *wqe, i int, now loop.Time) *link.Frame {
 	r.port.addr, r.port.message = 0, uint64(r.cur)
 	r.port.spent = r.cur+1 == r.ring.tail
 	r.resumed = r.psn
-	r.sent(w.packets-i, true, now)
+	r.sent(n, true, now)
 	return f
 }
 

@@ -58,6 +58,18 @@ const (
 	CNP                     Opcode = 0x81
 )
 
+// What rocebed's own RNICs say to each other when they repeat selectively, in opcodes that the specification
+// leaves to manufacturers (9.2: 0xc0 to 0xff). Each packet of a WRITE says where it goes, as in IRN (Mittal et al.,
+// SIGCOMM 2018), with the length of the message from it on; the first one's and the only one's opcodes are RC's.
+const (
+	SRWriteMiddle            Opcode = 0xc7
+	SRWriteLast              Opcode = 0xc8
+	SRWriteLastWithImmediate Opcode = 0xc9
+	// SRSelectiveAck acknowledges what is before its PSN, as a NAK of sequence does; besides, ImmDt is a PSN
+	// beyond it that came, and bit i of AtomicAckETH says that the PSN 1 + i before that came as well.
+	SRSelectiveAck Opcode = 0xd1
+)
+
 // Transport is an opcode's upper three bits.
 type Transport uint8
 

@@ -109,6 +109,14 @@ var (
 	}
 )
 
+// selective are the lines of rocebed's own selective repeat.
+var selective = []line{
+	{0x07, "RDMA WRITE Middle", OpRDMAWrite, Middle | Request | HasPayload | HasRETH},
+	{0x08, "RDMA WRITE Last", OpRDMAWrite, Last | Request | HasPayload | HasRETH},
+	{0x09, "RDMA WRITE Last with Immediate", OpRDMAWrite, Last | Request | HasPayload | HasRETH | HasImmDt | Immediate},
+	{0x11, "Selective Acknowledge", OpAcknowledge, Only | Response | HasAETH | HasAtomicAckETH | HasImmDt},
+}
+
 func build() (t [256]Info) {
 	for i := range t {
 		t[i] = Info{Transport: Opcode(i).Transport(), HeaderLen: BTHLen, Flags: HasPayload}
@@ -129,6 +137,7 @@ func build() (t [256]Info) {
 	add(TransportRC, "RC ", reliable...)
 	add(TransportUC, "UC ", connected...)
 	add(TransportUD, "UD ", datagrams...)
+	add(TransportManufacturer, "SR ", selective...)
 	add(TransportCNP, "", line{0x01, "CNP", OpCNP, HasCNPReserved})
 	return t
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheOpcodeTableFollowsFromTheNames(t *testing.T) {
-	if n := len(known()); n != 25+12+2+1 {
+	if n := len(known()); n != 25+12+2+1+4 {
 		t.Errorf("%d opcodes are known", n)
 	}
 	for _, o := range known() {
@@ -26,13 +26,14 @@ func TestTheOpcodeTableFollowsFromTheNames(t *testing.T) {
 		has("first", First, "first")
 		has("middle", Middle, "middle")
 		has("last", Last, "last")
-		has("immediate", HasImmDt|Immediate, "immediate")
+		has("immediate", Immediate, "immediate")
+		has("ImmDt", HasImmDt, "immediate", "selective")
 		has("invalidate", HasIETH|Invalidate, "invalidate")
 		has("DETH", HasDETH, "ud ")
-		has("RETH", HasRETH, "write first", "write only", "read request", "flush", "atomic write")
+		has("RETH", HasRETH, "write first", "write only", "sr rdma write", "read request", "flush", "atomic write")
 		has("AETH", HasAETH, "response first", "response last", "response only", "acknowledge")
 		has("AtomicETH", HasAtomicETH, "cmpswap", "fetchadd")
-		has("AtomicAckETH", HasAtomicAckETH, "atomic acknowledge")
+		has("AtomicAckETH", HasAtomicAckETH, "atomic acknowledge", "selective")
 		has("payload", HasPayload, "send", "rdma write", "response", "atomic write")
 		has("response", Response, "response", "acknowledge")
 		if o != CNP {
@@ -43,7 +44,7 @@ func TestTheOpcodeTableFollowsFromTheNames(t *testing.T) {
 				t.Errorf("%v: a request %v, a response %v", o, i.Any(Request), i.Any(Response))
 			}
 		}
-		if want := map[string]Transport{"RC": TransportRC, "UC": TransportUC, "UD": TransportUD, "CN": TransportCNP}[i.Name[:2]]; i.Transport != want {
+		if want := map[string]Transport{"RC": TransportRC, "UC": TransportUC, "UD": TransportUD, "CN": TransportCNP, "SR": TransportManufacturer}[i.Name[:2]]; i.Transport != want {
 			t.Errorf("%v: transport %d, want %d", o, i.Transport, want)
 		}
 	}

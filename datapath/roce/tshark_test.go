@@ -72,7 +72,7 @@ type column struct {
 // of makes a column of those packets that have any of the headers.
 func of(headers Flags, field string, want func(p *Packet) string) column {
 	return column{field, func(p *Packet, _ []byte) string {
-		// tshark 4.0 knows neither annex A19 nor the CNP: it shows their BTH alone.
+		// tshark 4.0 knows neither annex A19, nor the CNP, nor what manufacturers make: it shows their BTH alone.
 		if !p.Info().Any(headers) || foreign(p.BTH.Opcode) {
 			return ""
 		}
@@ -80,7 +80,9 @@ func of(headers Flags, field string, want func(p *Packet) string) column {
 	}}
 }
 
-func foreign(o Opcode) bool { return o == RCFlush || o == RCAtomicWrite || o == CNP }
+func foreign(o Opcode) bool {
+	return o == RCFlush || o == RCAtomicWrite || o == CNP || o.Transport() == TransportManufacturer
+}
 
 func every4(field string, want func(p *Packet) string) column {
 	return column{field, func(p *Packet, _ []byte) string {

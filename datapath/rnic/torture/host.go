@@ -56,9 +56,11 @@ func (h *host) bad(format string, args ...any) {
 // config is the host's device.
 func (h *host) config(frames *link.Pool) rnic.Config {
 	p := h.r.plan
+	prof := p.profile
+	prof.Recovery = p.recovery[h.i]
 	return rnic.Config{
 		Name: fmt.Sprintf("h%d", h.i), Loop: h.node, MAC: roce.MAC{2, 5: byte(h.i)}, Addr: h.addr, MTU: 1500, Rate: p.rate,
-		Seed: p.seed, Profile: p.profile, Frames: frames, Wire: h.wire, Bugs: p.bugs,
+		Seed: p.seed, Profile: prof, Frames: frames, Wire: h.wire, Bugs: p.bugs,
 		Resolve: func(a roce.Addr) (rnic.Neighbor, bool) {
 			o := h.r.hosts[1-h.i]
 			return rnic.Neighbor{MAC: roce.MAC{2, 5: byte(o.i)}, Dst: uint32(o.i), Selective: true}, a == o.addr

@@ -29,6 +29,7 @@ type plan struct {
 	psn      [2]roce.PSN
 	depth    int // of the send queues
 	profile  rnic.Profile
+	recovery [2]rnic.Recovery
 	bugs     rnic.Bugs
 	attr     verbs.QPAttr
 	faults   [2]faults
@@ -71,7 +72,7 @@ func newPlan(seed uint64, o *Options) *plan {
 	p.messages[0]++
 	p.profile = rnic.Profile{
 		Name:            "torture",
-		Recovery:        pick(rng, rnic.GoBackN, rnic.GoBackN, rnic.GoBack0),
+		Recovery:        pick(rng, rnic.GoBackN, rnic.GoBackN, rnic.GoBack0, rnic.SelectiveRepeat, rnic.SelectiveRepeat),
 		MaxUnacked:      pick(rng, 1, 4, 16, 64, 0),
 		AckRequestEvery: pick(rng, 0, 1, 4, 16),
 		AckEvery:        pick(rng, 0, 0, 2, 4),
@@ -80,6 +81,12 @@ func newPlan(seed uint64, o *Options) *plan {
 	}
 	if o.Recovery != "" {
 		p.profile.Recovery = o.Recovery
+	}
+	for i := range p.recovery {
+		p.recovery[i] = p.profile.Recovery
+	}
+	if o.Recovery == "" && p.profile.Recovery == rnic.SelectiveRepeat && rng.IntN(6) == 0 {
+		p.recovery[rng.IntN(2)] = rnic.GoBackN // they are to get along
 	}
 	p.attr = verbs.QPAttr{
 		Access:  verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic,
