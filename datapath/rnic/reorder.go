@@ -7,9 +7,9 @@ import (
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
-// reorder is what a responder of selective repeat holds beyond the PSN that it expects. A WRITE's packet
-// says where its payload goes, which is written at once; all else about it, and other requests whole, wait for
-// what is before them.
+// reorder is what a responder of selective repeat holds beyond the PSN that it expects. A packet of a WRITE of
+// such a requester's says where its payload goes, which is written at once; all else about it, and other requests
+// whole, wait for what is before them.
 type reorder struct {
 	held [selWindow]*link.Frame // by PSN
 	n    int
@@ -21,15 +21,15 @@ const tagPlaced = 1
 // ahead takes a request d PSNs beyond the one expected.
 func (r *responder) ahead(f *link.Frame, info *roce.Info, d int, at loop.Time) {
 	r.q.dev.count.OutOfSequence++
-	if d >= selWindow {
-		return
+	if d >= selWindow || r.told {
+		return // what follows a request that found no receive is to come again, as that is
 	}
 	if r.order == nil {
 		r.order = &reorder{}
 	}
 	psn := f.Packet.BTH.PSN
 	if slot := &r.order.held[psn%selWindow]; *slot == nil {
-		if info.Operation == roce.OpRDMAWrite && !r.placeEarly(f, info, at) {
+		if info.Operation == roce.OpRDMAWrite && info.Transport == roce.TransportManufacturer && !r.placeEarly(f, info, at) {
 			return // it is at fault, or seems so: that is found out when it comes in order
 		}
 		*slot = f
@@ -47,7 +47,7 @@ func (r *responder) placeEarly(f *link.Frame, info *roce.Info, at loop.Time) boo
 	if n == 0 {
 		return true
 	}
-	if q.attr.Access&verbs.RemoteWrite == 0 || !info.Any(roce.HasRETH) || !r.sized(info, p.PayloadLen) || n > uint64(p.RETH.DMALen) {
+	if q.attr.Access&verbs.RemoteWrite == 0 || !r.sized(info, p.PayloadLen) || n > uint64(p.RETH.DMALen) {
 		return false
 	}
 	g := q.remote(p.RETH.RKey, p.RETH.VA, n, verbs.RemoteWrite)

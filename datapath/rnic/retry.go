@@ -104,7 +104,12 @@ func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
 	}
 	if code == roce.NAKPSNSequenceError {
 		r.rewound = true
-		r.retry(at)
+		if r.q.dev.cfg.Profile.Recovery == GoBack0 {
+			r.rewind() // an answer is an answer: nobody counts how often the message begins anew
+			r.retries = r.q.attr.RetryCnt
+		} else {
+			r.retry(at)
+		}
 		return
 	}
 	r.fail(nakStatus(code), at)

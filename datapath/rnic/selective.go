@@ -151,10 +151,7 @@ func (r *requester) selected(f *link.Frame, info *roce.Info, psn roce.PSN, at lo
 			return
 		}
 		s.held.unset(psn)
-		s.requests.extend(r.una, psn.Next())
-		if psn.Before(s.requests.next) {
-			s.requests.next = psn
-		}
+		s.requests = hunt{psn, r.high} // what came behind it was dropped
 		r.holdOff(r.find(psn), p.AETH.Syndrome.Value(), at)
 	case p.AETH.Syndrome == roce.NAK(roce.NAKPSNSequenceError): // of a responder that holds nothing
 		r.q.dev.count.PacketSeqErr++

@@ -39,8 +39,8 @@ func (r *requester) packet(w *wqe, i int, t *path, destQP uint32, refer bool) *l
 	n := min(q.mtu, w.length-off)
 	op := shapes[w.op].of(i, w.packets) | roce.Opcode(transports[q.kind])<<5
 	write := w.op == verbs.OpRDMAWrite || w.op == verbs.OpRDMAWriteWithImm
-	if r.sel != nil && i > 0 && write {
-		op |= roce.SRWriteMiddle &^ roce.RCRDMAWriteMiddle
+	if r.sel != nil && write {
+		op |= roce.SRWriteFirst &^ roce.RCRDMAWriteFirst
 	}
 	f := q.dev.frame(t, op, destQP, r.psn, int(n))
 	p := &f.Packet

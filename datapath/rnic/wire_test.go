@@ -33,9 +33,11 @@ type wire struct {
 	dest  *Device
 	delay time.Duration
 	lose  float64
-	rng   *rand.Rand
-	tap   func(f *link.Frame) bool                    // false: the frame is lost
-	hold  func(f *link.Frame, at loop.Time) loop.Time // when its last bit leaves what is in the way
+	// jitter is what frames may be delayed by besides, at random.
+	jitter time.Duration
+	rng    *rand.Rand
+	tap    func(f *link.Frame) bool                    // false: the frame is lost
+	hold   func(f *link.Frame, at loop.Time) loop.Time // when its last bit leaves what is in the way
 }
 
 const labDelay = time.Microsecond
@@ -86,6 +88,9 @@ func (w *wire) Send(f *link.Frame, at loop.Time) {
 	}
 	if w.lab.bytes {
 		f = w.lab.asBytes(f)
+	}
+	if w.jitter > 0 {
+		at = at.Add(time.Duration(w.rng.Int64N(int64(w.jitter))))
 	}
 	f.ArriveAt(w.dest, 0)
 	w.from.Send(w.to, 0, at.Add(w.delay), &f.Timer)

@@ -60,11 +60,15 @@ const (
 
 // What rocebed's own RNICs say to each other when they repeat selectively, in opcodes that the specification
 // leaves to manufacturers (9.2: 0xc0 to 0xff). Each packet of a WRITE says where it goes, as in IRN (Mittal et al.,
-// SIGCOMM 2018), with the length of the message from it on; the first one's and the only one's opcodes are RC's.
+// SIGCOMM 2018), with the length of the message from it on. Who sends these keeps WRITEs that touch one another
+// apart, so that they may be written in any order; of RC's own WRITEs that can't be said.
 const (
+	SRWriteFirst             Opcode = 0xc6
 	SRWriteMiddle            Opcode = 0xc7
 	SRWriteLast              Opcode = 0xc8
 	SRWriteLastWithImmediate Opcode = 0xc9
+	SRWriteOnly              Opcode = 0xca
+	SRWriteOnlyWithImmediate Opcode = 0xcb
 	// SRSelectiveAck acknowledges what is before its PSN, as a NAK of sequence does; besides, ImmDt is a PSN
 	// beyond it that came, and bit i of AtomicAckETH says that the PSN 1 + i before that came as well.
 	SRSelectiveAck Opcode = 0xd1

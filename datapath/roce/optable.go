@@ -111,9 +111,12 @@ var (
 
 // selective are the lines of rocebed's own selective repeat.
 var selective = []line{
+	{0x06, "RDMA WRITE First", OpRDMAWrite, First | Request | HasPayload | HasRETH},
 	{0x07, "RDMA WRITE Middle", OpRDMAWrite, Middle | Request | HasPayload | HasRETH},
 	{0x08, "RDMA WRITE Last", OpRDMAWrite, Last | Request | HasPayload | HasRETH},
 	{0x09, "RDMA WRITE Last with Immediate", OpRDMAWrite, Last | Request | HasPayload | HasRETH | HasImmDt | Immediate},
+	{0x0a, "RDMA WRITE Only", OpRDMAWrite, Only | Request | HasPayload | HasRETH},
+	{0x0b, "RDMA WRITE Only with Immediate", OpRDMAWrite, Only | Request | HasPayload | HasRETH | HasImmDt | Immediate},
 	{0x11, "Selective Acknowledge", OpAcknowledge, Only | Response | HasAETH | HasAtomicAckETH | HasImmDt},
 }
 
