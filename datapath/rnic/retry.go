@@ -99,15 +99,16 @@ func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
 	if code == roce.NAKPSNSequenceError {
 		count.PacketSeqErr++
 	}
-	if !r.acked(psn, at) || code == roce.NAKPSNSequenceError && r.rewound {
+	if !r.acked(psn, at) {
 		return
 	}
 	if code == roce.NAKPSNSequenceError {
-		r.rewound = true
-		if r.q.dev.cfg.Profile.Recovery == GoBack0 {
+		switch {
+		case r.q.dev.cfg.Profile.Recovery == GoBack0:
 			r.rewind() // an answer is an answer: nobody counts how often the message begins anew
 			r.retries = r.q.attr.RetryCnt
-		} else {
+		case !r.rewound: // else it is on its way already
+			r.rewound = true
 			r.retry(at)
 		}
 		return
