@@ -12,6 +12,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/expect"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/sim"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
@@ -72,7 +73,11 @@ func (c *checker) check() {
 		c.wrong("name", "%q is not a name: small letters, digits, '-', '.' and '_', at most 64", f.Name)
 	}
 	if c.sound("nics") {
-		c.take("nics", s.NICs.Validate())
+		if err := s.NICs.Validate(); err != nil {
+			c.take("nics", err)
+		} else {
+			c.take("", sim.CheckNICs(&s.NICs))
+		}
 	}
 	if c.sound("switches") {
 		c.take("switches", s.Switches.Validate())

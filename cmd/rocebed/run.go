@@ -37,6 +37,7 @@ faults strike and are healed, expectations are judged and the fabric is taken do
 Exit codes: 0 the verdict is pass, 1 it is fail, 2 wrong usage or a wrong scenario, 3 this machine can't.
 Ctrl-C heals the faults, takes the fabric down and leaves the record of what there was.`,
 		Example: `  rocebed run scenarios/quickstart.yaml
+  rocebed run --backend sim scenarios/quickstart.yaml
   rocebed run --backend kernel --guest scenarios/quickstart.yaml
   rocebed run --json --out /tmp/r1 --seed 7 scenarios/quickstart.yaml | jq .verdict
   rocebed run --capture leaf1:eth0 scenarios/quickstart.yaml`,
@@ -44,8 +45,8 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.backend, "backend", "", "auto or kernel (default: what the scenario says)")
-	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says)")
+	f.StringVar(&o.backend, "backend", "", "auto, kernel, soft or sim (default: what the scenario says)")
+	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says); means nothing to sim")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of payloads and random choices (default: what the scenario says)")
 	f.BoolVar(&o.Guest, "guest", false, "run on the kernel of a microVM, whatever this machine can")
 	f.StringVarP(&o.Out, "out", "o", "", "`FOLDER` for the record; must be empty or not exist (default out/NAME-TIME)")
@@ -55,7 +56,7 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 	f.BoolVar(&o.AllowSlow, "allow-slow", false, "only warn where the machine was too busy for the links' rates: bytes and counters hold, rates and times don't")
 	f.BoolVar(&o.InGuest, "in-guest", false, "this is the guest")
 	_ = f.MarkHidden("in-guest")
-	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel)})
+	completeWith(c, "backend", testbed.Backends())
 	return c
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 const quickstart = "../../scenarios/quickstart.yaml"
@@ -80,9 +82,21 @@ func TestValidateSaysItAsJSON(t *testing.T) {
 }
 
 func TestWhatNoMachineHasIsExitCode3(t *testing.T) {
-	code, _, stderr := invoke(t, "run", "--backend", "sim", quickstart)
-	if code != 3 || !strings.Contains(stderr, "no sim backend") || !strings.Contains(stderr, "--backend kernel") {
+	code, _, stderr := invoke(t, "run", "--backend", "sim", "--guest", quickstart)
+	if code != 3 || !strings.Contains(stderr, "leave --guest out") || !strings.Contains(stderr, "--backend kernel") {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestQuickstartRunsInVirtualTimeWithoutAnything(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	code, stdout, stderr := invoke(t, "run", "--backend", "sim", "--json", "--out", dir, quickstart)
+	var sum record.Summary
+	if err := json.Unmarshal([]byte(stdout), &sum); err != nil {
+		t.Fatal(err, stdout, stderr)
+	}
+	if code != 0 || sum.Verdict != record.Pass || sum.Backend != "sim" || !strings.Contains(stderr, "virtual time") {
+		t.Errorf("exit code %d, %+v, stderr %q", code, sum, stderr)
 	}
 }
 

@@ -285,18 +285,27 @@ func portConfigs(plan *topo.Plan, ports []topo.PlanPort) []asic.PortConfig {
 	return out
 }
 
-// CheckSettings refuses what of NIC and switch settings software NICs and switches can't do, by key from the
-// scenario's top.
-func CheckSettings(plan *topo.Plan, s *fabric.Settings) error {
+// CheckNICs refuses NICs that there can't be, profiles that nobody knows among them, by key from the scenario's top.
+func CheckNICs(s *fabric.NICSettings) error {
 	var errs []error
 	nic := func(at string, m *fabric.NICModel) {
 		if _, err := profileOf(m, 0); err != nil {
 			errs = append(errs, strict.Under(at, err))
 		}
 	}
-	nic("nics", &s.NICs.NICModel)
-	for i := range s.NICs.Override {
-		nic(fmt.Sprintf("nics.override[%d]", i), &s.NICs.Override[i].NICModel)
+	nic("nics", &s.NICModel)
+	for i := range s.Override {
+		nic(fmt.Sprintf("nics.override[%d]", i), &s.Override[i].NICModel)
+	}
+	return errors.Join(errs...)
+}
+
+// CheckSettings refuses what of NIC and switch settings software NICs and switches can't do, by key from the
+// scenario's top.
+func CheckSettings(plan *topo.Plan, s *fabric.Settings) error {
+	var errs []error
+	if err := CheckNICs(&s.NICs); err != nil {
+		errs = append(errs, err)
 	}
 	ecn := func(at string, m *fabric.SwitchModel) {
 		if m.ECN != nil && m.ECN.Marker == fabric.MarkerRED {

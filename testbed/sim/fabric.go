@@ -36,6 +36,9 @@ func (c *Config) Check() error {
 	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings))...)
 }
 
+// CheckNICs refuses NICs that there can't be on any backend, by key from the scenario's top.
+func CheckNICs(s *fabric.NICSettings) error { return silicon.CheckNICs(s) }
+
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when
 // it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
