@@ -17,33 +17,36 @@ import (
 )
 
 // The real fabric is the software RNIC and the software switch on the same wires. Each host WRITEs
-// flows of 2 MB to another, one after the other, by the verbs that workloads use.
+// flows of 2 MB to another, one after the other, by the verbs that workloads use; the receiver checks
+// each. Memory is phantom: of every byte it is known which one it is.
 
 const (
-	flowSize    = 2 << 20
-	messageSize = 64 << 10
-	pathMTU     = 4096
-	ackEvery    = 4
-	lossless    = 26<<2 | 2 // DSCP 26, ECT(0)
+	flowSize = 2 << 20
+	pathMTU  = 4096
+	ackEvery = 4
+	lossless = 26<<2 | 2 // DSCP 26, ECT(0)
 )
 
 type realHost struct {
-	tb     testing.TB
-	dev    *rnic.Device
-	pd     verbs.PD
-	cq     verbs.CQ
-	src    verbs.Memory // what it sends
-	srcMR  verbs.MR
-	dst    verbs.Memory // where it is sent to
-	dstMR  verbs.MR
-	out    verbs.QP // to the peer
-	in     verbs.QP // from who sends here
-	remote *realHost
-	sgl    []verbs.SGE
-	wcs    [16]verbs.WC
-	wrs    []verbs.SendWR
-	done   uint64
-	stop   bool // no more flows
+	tb      testing.TB
+	index   int
+	dev     *rnic.Device
+	pd      verbs.PD
+	cq      verbs.CQ
+	src     verbs.PhantomMemory // what it sends
+	srcMR   verbs.MR
+	dst     verbs.PhantomMemory // where it is sent to
+	dstMR   verbs.MR
+	out     verbs.QP // to remote
+	in      verbs.QP // from who sends here
+	remote  *realHost
+	sender  int // the index of who sends here
+	wcs     [16]verbs.WC
+	sgl     [1]verbs.SGE
+	started uint64 // flows
+	done    uint64
+	checked uint64
+	stop    bool // no more flows
 }
 
 type realFabric struct {
@@ -118,7 +121,7 @@ func (r *realFabric) newHost(tb testing.TB, i int, prof rnic.Profile, resolve fu
 	d, err := rnic.New(rnic.Config{
 		Name: r.node(i).Name, Loop: r.nodes[i], MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: r.plan.Topology.Links[p.Link].MTU,
 		Rate: r.rate(i, 0), Seed: uint64(i), Profile: prof,
-		Frames: r.pool(i), Wire: &r.wires[i][0], Resolve: resolve,
+		Frames: r.pool(i), Wire: &r.wires[i][0], Resolve: resolve, Phantom: true,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -140,21 +143,21 @@ func (r *realFabric) open(tb testing.TB) {
 		r.v.RunUntil(r.v.Now() + 1)
 	}
 	for i, to := range permutation(len(r.at), 1) {
-		r.at[i].remote = r.at[to]
+		r.at[i].index, r.at[i].remote, r.at[to].sender = i, r.at[to], i
 	}
 	each(func(h *realHost) {
 		var err error
-		h.src, err = h.dev.AllocMemory(messageSize, verbs.HostMemory)
+		h.src, err = h.dev.AllocPhantom(flowSize, verbs.HostMemory)
 		check(err)
-		h.dst, err = h.dev.AllocMemory(messageSize, verbs.HostMemory)
+		h.dst, err = h.dev.AllocPhantom(flowSize, verbs.HostMemory)
 		check(err)
 		h.dev.AllocPD(func(p verbs.PD, err error) { check(err); h.pd = p })
 		h.dev.CreateCQ(1024, func(verbs.CQ) { h.poll() }, func(c verbs.CQ, err error) { check(err); h.cq = c })
 	})
 	each(func(h *realHost) {
-		init := verbs.QPInit{Type: verbs.RC, SendCQ: h.cq, RecvCQ: h.cq, MaxSendWR: 256, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}
-		h.pd.RegMR(h.src, 0, messageSize, 0, func(m verbs.MR, err error) { check(err); h.srcMR = m })
-		h.pd.RegMR(h.dst, 0, messageSize, verbs.LocalWrite|verbs.RemoteWrite, func(m verbs.MR, err error) { check(err); h.dstMR = m })
+		init := verbs.QPInit{Type: verbs.RC, SendCQ: h.cq, RecvCQ: h.cq, MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1}
+		h.pd.RegMR(h.src, 0, flowSize, 0, func(m verbs.MR, err error) { check(err); h.srcMR = m })
+		h.pd.RegMR(h.dst, 0, flowSize, verbs.LocalWrite|verbs.RemoteWrite, func(m verbs.MR, err error) { check(err); h.dstMR = m })
 		h.pd.CreateQP(init, func(q verbs.QP, err error) { check(err); h.out = q })
 		h.pd.CreateQP(init, func(q verbs.QP, err error) { check(err); h.in = q })
 	})
@@ -180,33 +183,52 @@ func (r *realFabric) open(tb testing.TB) {
 }
 
 func (h *realHost) start() {
-	h.sgl = []verbs.SGE{{Addr: h.src.Addr(), Length: messageSize, LKey: h.srcMR.LKey()}}
-	for range flowSize / messageSize {
-		h.wrs = append(h.wrs, verbs.SendWR{Op: verbs.OpRDMAWrite, SGL: h.sgl, RemoteAddr: h.remote.dst.Addr(), RKey: h.remote.dstMR.RKey()})
+	for range 2 {
+		h.expect()
 	}
-	h.wrs[len(h.wrs)-1].Flags = verbs.Signaled
+	h.notify()
 	h.flow()
 }
 
-// flow posts a flow; its last message alone is signaled.
-func (h *realHost) flow() {
-	if err := h.cq.ReqNotify(false); err != nil {
-		h.tb.Error(err)
-	}
-	if err := h.out.PostSend(h.wrs...); err != nil {
+func (h *realHost) check(err error) {
+	if err != nil {
 		h.tb.Error(err)
 	}
 }
 
+func (h *realHost) notify() { h.check(h.cq.ReqNotify(false)) }
+func (h *realHost) expect() { h.check(h.in.PostRecv(verbs.RecvWR{})) }
+
+// stream is what the bytes of a host's flow are called.
+func stream(host int, flow uint64) uint64 { return uint64(host+1)<<32 | flow }
+
+// flow posts the next flow.
+func (h *realHost) flow() {
+	h.src.Stamp(0, flowSize, stream(h.index, h.started), 0)
+	h.started++
+	h.sgl[0] = verbs.SGE{Addr: h.src.Addr(), Length: flowSize, LKey: h.srcMR.LKey()}
+	h.check(h.out.PostSend(verbs.SendWR{
+		Op: verbs.OpRDMAWriteWithImm, Flags: verbs.Signaled, SGL: h.sgl[:], RemoteAddr: h.remote.dst.Addr(), RKey: h.remote.dstMR.RKey(),
+	}))
+}
+
 func (h *realHost) poll() {
+	h.notify()
 	for _, wc := range h.wcs[:h.cq.Poll(h.wcs[:])] {
-		if wc.Status != verbs.Success {
+		switch {
+		case wc.Status != verbs.Success:
 			h.tb.Errorf("%s: a flow ended with %v", h.dev.Name(), wc.Status)
-			continue
-		}
-		h.done++
-		if !h.stop {
-			h.flow()
+		case wc.Op == verbs.WCRecvRDMAWithImm:
+			if at := h.dst.Differs(0, flowSize, stream(h.sender, h.checked), 0); at >= 0 {
+				h.tb.Errorf("%s: flow %d arrived with something else at byte %d", h.dev.Name(), h.checked, at)
+			}
+			h.checked++
+			h.expect()
+		default:
+			h.done++
+			if !h.stop {
+				h.flow()
+			}
 		}
 	}
 }
@@ -251,7 +273,7 @@ func benchmarkReal(b *testing.B, profile string) {
 func (r *realFabric) outcome() string {
 	var s strings.Builder
 	for _, h := range r.at {
-		fmt.Fprintf(&s, "%s %d %+v\n", h.dev.Name(), h.done, h.dev.Counters())
+		fmt.Fprintf(&s, "%s %d %d %+v\n", h.dev.Name(), h.done, h.checked, h.dev.Counters())
 	}
 	for i, sw := range r.switches {
 		fmt.Fprintf(&s, "%s", sw.Name())
@@ -267,7 +289,12 @@ func TestAFabricComesToTheSameOnAnyNumberOfWorkers(t *testing.T) {
 	plan := fatTree(t, 4)
 	run := func(opts ...loop.Option) (string, uint64) {
 		f := newRealFabric(t, plan, "default", opts...)
-		f.v.RunUntil(loop.Time(300 * time.Microsecond))
+		f.v.RunUntil(loop.Time(time.Millisecond))
+		for _, h := range f.at {
+			if h.checked == 0 {
+				t.Fatalf("no flow to %s has arrived", h.dev.Name())
+			}
+		}
 		return f.outcome(), f.v.Handled()
 	}
 	want, events := run()
