@@ -1,0 +1,248 @@
+//go:build linux
+
+package soft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/testbed/silicon"
+	"github.com/rocebed/rocebed/topo"
+)
+
+var _ interface {
+	fabric.Fabric
+	fabric.Kinds
+	fabric.Capturer
+} = (*Fabric)(nil)
+
+// Fabric is a living fabric of soft-hosts and soft-switches.
+type Fabric struct {
+	cfg     Config
+	epoch   time.Time
+	wiring  *linux.Wiring
+	control *loop.Real // of the injector
+	nodes   []*node    // in the topology's order
+	byName  map[string]*node
+	hosts   []*host
+	ports   []*silicon.Port // by number
+	sw      map[string]*silicon.Switch
+	inject  *injector
+	threads func()
+	base    baseline
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+// host is a soft-host.
+type host struct {
+	*node
+	silicon *silicon.Host
+	nics    []fabric.NIC
+}
+
+// Loop is the host's loop.
+func (h *host) Loop() loop.Loop { return h.loop }
+
+// NICs are the host's RDMA devices, in port order.
+func (h *host) NICs() []fabric.NIC { return h.nics }
+
+// Build brings a plan to life. What it made is gone again when it returns an error.
+func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
+	if cfg.Testbed == nil {
+		return nil, errors.New("soft fabric: a testbed is required")
+	}
+	if err := cfg.Check(); err != nil {
+		return nil, errors.Join(err, cfg.Testbed.Close(ctx))
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int, int) {}
+	}
+	f := &Fabric{cfg: cfg, byName: map[string]*node{}, sw: map[string]*silicon.Switch{}}
+	defer func() {
+		if err != nil {
+			// The caller's deadline may be over; taking down gets its own.
+			down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			err = errors.Join(err, f.Close(down))
+		}
+	}()
+	return f, f.build(ctx)
+}
+
+func (f *Fabric) build(ctx context.Context) (err error) {
+	cfg := &f.cfg
+	t := cfg.Plan.Topology
+	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{
+		Bare:      func(n *topo.Node) bool { return kindOf(n) == topo.SoftSwitch },
+		Unsteered: func(*topo.Node) bool { return true },
+		TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress,
+	})
+	if err != nil {
+		return err
+	}
+	f.threads = moreThreads(len(t.Nodes))
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.Dilation}, nil)
+	f.epoch = time.Now()
+	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
+	cpus := spread(t)
+	for i := range t.Nodes {
+		cfg.Progress("nodes", i, len(t.Nodes))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.add(ctx, &t.Nodes[i], cpus[i], maker); err != nil {
+			return err
+		}
+	}
+	f.control = loop.NewReal(cfg.Dilation, f.epoch)
+	f.inject = newInjector(f)
+	return f.JudgeKeepUp()
+}
+
+// add makes a node and starts it.
+func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.Maker) error {
+	ns, kind := f.wiring.Node(n.Name), kindOf(n)
+	var ports []portConfig
+	for _, p := range f.cfg.Plan.Ports(n.Name) {
+		c := portConfig{plan: p, link: &f.cfg.Plan.Topology.Links[p.Link]}
+		c.room = f.cfg.room(c.link)
+		if kind == topo.SoftSwitch {
+			c.number = maker.Number
+		}
+		ports = append(ports, c)
+	}
+	made, err := newNode(n, kind, ns, cpu, f.cfg.Dilation, f.epoch, ports)
+	if err != nil {
+		return err
+	}
+	f.nodes = append(f.nodes, made)
+	f.byName[n.Name] = made
+	for _, p := range ports {
+		q, err := hush(ns, p.plan.Ref.Port, kind == topo.SoftHost)
+		if err != nil {
+			return err
+		}
+		made.quiet = append(made.quiet, q)
+	}
+	made.start()
+	ground := silicon.Ground{Loop: made.loop, Frames: &made.frames, Wire: made.wire}
+	var silent error
+	err = made.loop.Do(ctx, func() {
+		var on []*silicon.Port
+		if kind == topo.SoftSwitch {
+			var s *silicon.Switch
+			if s, silent = maker.Switch(n, ground); silent != nil {
+				return
+			}
+			on, f.sw[n.Name] = s.Ports, s
+		} else {
+			var h *silicon.Host
+			if h, silent = maker.Host(n, ground); silent != nil {
+				return
+			}
+			on = h.Ports
+			f.hosts = append(f.hosts, &host{node: made, silicon: h, nics: h.FabricNICs(f.cfg.Plan)})
+		}
+		for i, p := range on {
+			made.ports[i].to = p
+			f.ports[p.Number] = p
+		}
+	})
+	return errors.Join(err, silent)
+}
+
+// wire is the wire of one of the node's ports.
+func (n *node) wire(p *topo.PlanPort) (link.Wire, error) {
+	for _, own := range n.ports {
+		if own.ref == p.Ref {
+			return own, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no port %s", n.name, p.Ref.Port)
+}
+
+// Topology is the fabric's topology.
+func (f *Fabric) Topology() *topo.Topology { return f.cfg.Plan.Topology }
+
+// Plan is the fabric's plan.
+func (f *Fabric) Plan() *topo.Plan { return f.cfg.Plan }
+
+// Dilation is how much slower than wall time the fabric runs.
+func (f *Fabric) Dilation() loop.Dilation { return f.cfg.Dilation }
+
+// Epoch is the wall time at which the fabric's time is zero.
+func (f *Fabric) Epoch() time.Time { return f.epoch }
+
+// Wiring is the fabric's namespaces and links, for programs that run inside.
+func (f *Fabric) Wiring() *linux.Wiring { return f.wiring }
+
+// Kind is what a node was made of; empty for an unknown node.
+func (f *Fabric) Kind(node string) topo.Kind {
+	if n := f.byName[node]; n != nil {
+		return n.kind
+	}
+	return ""
+}
+
+// Hosts are the hosts in the topology's order.
+func (f *Fabric) Hosts() []fabric.Host {
+	out := make([]fabric.Host, len(f.hosts))
+	for i, h := range f.hosts {
+		out[i] = h
+	}
+	return out
+}
+
+// Host is the host of that name; nil: there is none.
+func (f *Fabric) Host(name string) fabric.Host {
+	for _, h := range f.hosts {
+		if h.name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// Injector applies faults.
+func (f *Fabric) Injector() fabric.Injector { return f.inject }
+
+// Warnings are what was rounded or could not be had exactly.
+func (f *Fabric) Warnings() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.warnings)
+}
+
+// Close takes the fabric down, and the testbed with it. It may be called again after an error.
+func (f *Fabric) Close(ctx context.Context) error {
+	var errs []error
+	if f.control != nil {
+		f.control.Close()
+		f.control = nil
+	}
+	for _, n := range slices.Backward(f.nodes) {
+		errs = append(errs, n.Close(ctx))
+	}
+	if f.threads != nil {
+		f.threads()
+		f.threads = nil
+	}
+	if err := f.cfg.Testbed.Close(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("take down the fabric: %w", err))
+	}
+	return errors.Join(errs...)
+}

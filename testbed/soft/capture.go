@@ -1,0 +1,25 @@
+//go:build linux
+
+package soft
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Capture implements fabric.Capturer: it sees packets as they cross the port's interface. What a port sends is seen when it has
+// crossed the link, since that is when it is handed to the interface.
+func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	ns := f.wiring.Node(port.Node)
+	if ns == nil {
+		return nil, fmt.Errorf("%s: there is no such node", port.Node)
+	}
+	return ns.Capture(port.Port, func(at time.Time) loop.Time {
+		return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
+	}, sink)
+}

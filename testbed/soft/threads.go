@@ -1,0 +1,74 @@
+//go:build linux
+
+package soft
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/topo"
+)
+
+// spread chooses a CPU for each node. Nodes with more ports have more to do; they are placed first, each where the
+// fewest ports are so far. With one CPU none is chosen.
+func spread(t *topo.Topology) []int {
+	out := make([]int, len(t.Nodes))
+	var allowed unix.CPUSet
+	var cpus []int
+	if unix.SchedGetaffinity(0, &allowed) == nil {
+		for i := range len(allowed) * 64 {
+			if allowed.IsSet(i) {
+				cpus = append(cpus, i)
+			}
+		}
+	}
+	order := make([]int, len(t.Nodes))
+	for i := range order {
+		order[i], out[i] = i, -1
+	}
+	if len(cpus) < 2 {
+		return out
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(t.Nodes[b].Ports), len(t.Nodes[a].Ports)) })
+	load := make([]int, len(cpus))
+	for _, i := range order {
+		least := 0
+		for c := range load {
+			if load[c] < load[least] {
+				least = c
+			}
+		}
+		load[least] += len(t.Nodes[i].Ports)
+		out[i] = cpus[least]
+	}
+	return out
+}
+
+var (
+	threadsMu sync.Mutex
+	asked     int // threads that living fabrics need
+	before    int // GOMAXPROCS without them
+)
+
+// moreThreads lets as many nodes run at once, as the kernel schedules them, besides what else runs: with fewer
+// processors of Go's than threads that are ready, the runtime would have one wait for another for 10 ms. The
+// function it returns takes that back.
+func moreThreads(nodes int) (done func()) {
+	threadsMu.Lock()
+	defer threadsMu.Unlock()
+	if asked == 0 {
+		before = runtime.GOMAXPROCS(0)
+	}
+	asked += nodes
+	runtime.GOMAXPROCS(before + asked)
+	return func() {
+		threadsMu.Lock()
+		defer threadsMu.Unlock()
+		asked -= nodes
+		runtime.GOMAXPROCS(before + asked)
+	}
+}
