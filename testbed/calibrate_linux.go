@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/report"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads"
@@ -22,6 +23,8 @@ const (
 	calibrateRate     = 400 * topo.Gbps
 )
 
+type buildFunc func(context.Context, BuildConfig) (fabric.Fabric, error)
+
 // sustained is the share of the measured total that a scenario may ask for: beyond it timers
 // are served late, and a few hosts together cost more than two do.
 const sustained = 0.5
@@ -29,12 +32,17 @@ const sustained = 0.5
 // calibrate measures what this machine carries in all, link by link, and finds the smallest
 // dilation at which every NIC of the scenario could send at line rate at once.
 func calibrate(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {
-	capacity, err := measure(ctx)
+	return calibrateOn(ctx, s, buildKernel, 1)
+}
+
+// calibrateOn is calibrate for a way to build fabrics, and finds none below least.
+func calibrateOn(ctx context.Context, s *Scenario, build buildFunc, least loop.Dilation) (loop.Dilation, string, error) {
+	capacity, err := measure(ctx, build)
 	if err != nil {
 		return 0, "", fmt.Errorf("calibration: %w", err)
 	}
 	demand := demand(s.Plan)
-	d := loop.Dilation(1)
+	d := least
 	for float64(d.Factor())*capacity*sustained < demand && d < 1<<31 {
 		d *= 2
 	}
@@ -66,7 +74,7 @@ func demand(p *topo.Plan) float64 {
 
 // measure is how many bits per second of wall time this machine moves over links, summed over
 // links.
-func measure(ctx context.Context) (total float64, err error) {
+func measure(ctx context.Context, build buildFunc) (total float64, err error) {
 	spec := topo.Spec{Star: &topo.Star{Hosts: 2}, LinkSettings: topo.LinkSettings{Rate: calibrateRate}}
 	t, err := spec.Build()
 	if err != nil {
@@ -77,7 +85,7 @@ func measure(ctx context.Context) (total float64, err error) {
 		return 0, err
 	}
 	s := &Scenario{Name: "calibration", Seed: 1, Topology: t, Plan: plan}
-	fab, err := buildKernel(ctx, BuildConfig{
+	fab, err := build(ctx, BuildConfig{
 		Testbed: fmt.Sprintf("calibration-%d", os.Getpid()), Scenario: s, Seed: 1, Dilation: calibrateDilation, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -239,6 +239,7 @@ type inputs struct {
 	times  []Time
 	loop   *Real
 	queued []int
+	at     Time
 }
 
 func (s *inputs) Wait(limit time.Duration) {
@@ -249,16 +250,23 @@ func (s *inputs) Wait(limit time.Duration) {
 	select {
 	case n := <-s.ready:
 		s.queued = append(s.queued, n)
+		s.at = s.loop.read()
 	case <-s.wake:
 	case <-over:
 	}
 }
 
-func (s *inputs) Handle() {
-	for _, n := range s.queued {
-		s.got, s.times = append(s.got, n), append(s.times, s.loop.Now())
+// Next says that each input came in when it was taken.
+func (s *inputs) Next() (Time, bool) {
+	if len(s.queued) == 0 {
+		return 0, false
 	}
-	s.queued = s.queued[:0]
+	return s.at, true
+}
+
+func (s *inputs) Handle() {
+	s.got, s.times = append(s.got, s.queued[0]), append(s.times, s.loop.Now())
+	s.queued = s.queued[1:]
 }
 
 func (s *inputs) Wake() {

@@ -5,15 +5,17 @@ import "time"
 // Source is input of a real loop's own besides posts, such as sockets. The loop waits in it
 // instead of sleeping. All but Wake is called on the loop's goroutine.
 //
-// A loop with a source catches up: of timers that are due, each sees as Now its own time, and those that
-// they arm for up to the present follow at once, before input and posts, which see the present as
-// it was before the timers. So what a loop does late it does as it would have in time; a port that sends a frame
-// every 300 ns needn't be woken for each.
+// A loop with a source catches up: of timers that are due, and of input that has come in, each sees as Now its own
+// time, in order, and timers that they arm for up to the present follow at once. Posts come
+// after that, and see the present as it was before. So what a loop does late it does as it would have in time; a port that
+// sends a frame every 300 ns needn't be woken for each.
 type Source interface {
-	// Wait returns once there is something to handle, Wake was called, or limit of wall time is over;
-	// with a negative limit the time never is. It may return for nothing.
+	// Wait returns once there is input, Wake was called, or limit of wall time is over; with a negative limit the
+	// time never is. It may return for nothing.
 	Wait(limit time.Duration)
-	// Handle handles what there is; it runs after each Wait, as a callback does.
+	// Next is when the input that is next came in, or will have come in; false: there is none.
+	Next() (at Time, ok bool)
+	// Handle handles that input.
 	Handle()
 	// Wake ends a Wait: the one under way, or the next. Any goroutine may call it.
 	Wake()
@@ -24,7 +26,6 @@ func (r *Real) runWithSource() {
 		r.source.Wait(r.idle())
 		start := time.Since(r.epoch)
 		r.catchUp(start)
-		r.source.Handle()
 		r.ran(start)
 		if closing := r.runPosted(); closing {
 			return
@@ -32,29 +33,33 @@ func (r *Real) runWithSource() {
 	}
 }
 
-// mostAtOnce is how many timers are caught up with before input and posts get their turn.
-const mostAtOnce = 4096
+// mostAtOnce is how many timers and inputs are caught up with before the source may wait again, where it also sends, and posts
+// get their turn.
+const mostAtOnce = 512
 
-// catchUp fires the timers that were due by a wall time since the epoch, each at its own time. Those that are armed
-// meanwhile for a time that has passed already wait for the next round.
+// catchUp fires the timers that were due, and handles the input that had come in, by a wall time since the epoch, each at its own
+// time.
 func (r *Real) catchUp(until time.Duration) {
-	last, present := r.seq, Time(r.dilation.Fabric(until))
+	present := Time(r.dilation.Fabric(until))
+	in, some := r.source.Next()
 	for range mostAtOnce {
-		if r.timers.len() == 0 || r.timers.heap[0].at > present {
+		due := r.timers.len() > 0 && r.timers.heap[0].at <= present
+		switch {
+		case some && in <= present && (!due || in < r.timers.heap[0].at):
+			r.now = max(r.now, in)
+			r.source.Handle()
+			in, some = r.source.Next()
+		case due:
+			at := r.timers.heap[0].at
+			t := r.timers.pop()
+			if !t.past {
+				r.stats.late.add(until - r.dilation.Wall(Duration(at)))
+			}
+			r.now = max(r.now, at)
+			t.run()
+		default:
 			r.now = present
 			return
 		}
-		top := &r.timers.heap[0]
-		at := top.at
-		if at <= r.now && top.seq > last {
-			r.now = present
-			return
-		}
-		t := r.timers.pop()
-		if !t.past {
-			r.stats.late.add(until - r.dilation.Wall(Duration(at)))
-		}
-		r.now = max(r.now, at)
-		t.run()
 	}
 }

@@ -5,12 +5,10 @@ package kernel
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strconv"
-	"strings"
 
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -44,7 +42,7 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	}
 	c.shapers()
 	c.processors()
-	drops, err := softnetDrops()
+	drops, err := linux.SoftnetDrops()
 	c.failed(err)
 	for cpu, n := range drops {
 		c.add("softnet_dropped", float64(n), strconv.Itoa(cpu))
@@ -135,31 +133,4 @@ func (c *collector) counters(h *host) {
 			}
 		}
 	}
-}
-
-// softnetDrops is how many packets each CPU's backlog was too full for, since the machine booted.
-func softnetDrops() (map[int]uint64, error) {
-	b, err := os.ReadFile("/proc/net/softnet_stat")
-	if err != nil {
-		return nil, err
-	}
-	drops := map[int]uint64{}
-	for i, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			return nil, fmt.Errorf("/proc/net/softnet_stat: line %q has no drops", line)
-		}
-		n, err := strconv.ParseUint(fields[1], 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("/proc/net/softnet_stat: %w", err)
-		}
-		cpu := i
-		if len(fields) > 12 { // the CPU's number, which skips those that are offline
-			if k, err := strconv.ParseUint(fields[12], 16, 32); err == nil {
-				cpu = int(k)
-			}
-		}
-		drops[cpu] = n
-	}
-	return drops, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -37,7 +38,7 @@ func (f *Fabric) JudgeKeepUp() (err error) {
 	for _, h := range f.hosts {
 		base.loops[h.name] = h.loop.Stats()
 	}
-	if base.softnet, err = softnetDrops(); err != nil {
+	if base.softnet, err = linux.SoftnetDrops(); err != nil {
 		return err
 	}
 	if base.cpus, err = readCPUTimes(); err != nil {
@@ -92,7 +93,7 @@ type onlySlow struct{ error }
 func (onlySlow) Is(target error) bool { return target == fabric.ErrSlow }
 
 func machineDrops(before map[int]uint64) error {
-	now, err := softnetDrops()
+	now, err := linux.SoftnetDrops()
 	errs := []error{err}
 	for cpu, n := range now {
 		if n > before[cpu] {

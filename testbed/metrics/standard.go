@@ -98,6 +98,9 @@ func ownMeasures() []Desc {
 	return []Desc{
 		{"softnet_dropped", []string{"cpu"}, "packets", Counter, "packets that the kernel dropped because a CPU's backlog was full: the machine's fault, not the fabric's", SourceMachine},
 		{"loop_lateness_max", []string{"node"}, "ns", Gauge, "the longest that a due event of the host's loop waited, in fabric time", SourceLoop},
+		{"pacer_lateness_max", []string{"node", "port"}, "ns", Gauge, "the longest that a frame of a software node was handed to its interface after it was due to have crossed the link, in fabric time", SourceLoop},
+		{"socket_dropped", []string{"node", "port"}, "packets", Counter, "frames that came in at a software node's interface and found no room in its socket: the machine's fault, not the fabric's", SourceMachine},
+		{"socket_refused", []string{"node", "port"}, "packets", Counter, "frames of a software node that the kernel refused to send: the interface was down, or its MTU too small", SourceMachine},
 		{"shaper_busy_time", []string{"node", "port"}, "ns", Gauge, "time for which the port's shaper was watched while packets certainly waited for it and no fault was at its rate or link", SourceMachine},
 		{"shaper_share", []string{"node", "port"}, "1", Gauge, "part of its rate that the shaper gave in that time; 1 where it never was watched", SourceMachine},
 		{"shaper_readings", nil, "events", Gauge, "times that a node's shapers were read", SourceMachine},

@@ -120,6 +120,7 @@ func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		c := portConfig{plan: p, link: &f.cfg.Plan.Topology.Links[p.Link]}
 		c.room = f.cfg.room(c.link)
+		c.fromHost = f.cfg.Plan.Node(p.Peer.Node).Role == topo.Host
 		if kind == topo.SoftSwitch {
 			c.number = maker.Number
 		}

@@ -4,11 +4,91 @@ package soft
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 
+	"github.com/vishvananda/netlink"
+
+	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/silicon"
 )
 
 // Collect reads every metric of the fabric once.
 func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
-	return nil, nil
+	c := &collector{f: f}
+	for _, h := range f.hosts {
+		c.failed(h.loop.Do(ctx, func() { c.Host(h.silicon) }))
+	}
+	for _, n := range f.nodes {
+		if s := f.sw[n.name]; s != nil {
+			c.failed(n.loop.Do(ctx, func() { c.Switch(n.name, s) }))
+		}
+	}
+	for _, n := range f.nodes {
+		c.node(n)
+	}
+	drops, err := linux.SoftnetDrops()
+	c.failed(err)
+	for cpu, n := range drops {
+		c.add("softnet_dropped", float64(n), strconv.Itoa(cpu))
+	}
+	return c.Samples, errors.Join(c.errs...)
+}
+
+type collector struct {
+	f *Fabric
+	silicon.Readings
+	errs []error
+}
+
+func (c *collector) failed(err error) {
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+}
+
+func (c *collector) add(name string, v float64, labels ...string) {
+	c.Samples = append(c.Samples, metrics.Sample{Name: name, Labels: labels, Value: v})
+}
+
+// node reads how a node keeps up, and its interfaces.
+func (c *collector) node(n *node) {
+	d := c.f.cfg.Dilation
+	c.add("loop_lateness_max", float64(d.Fabric(n.loop.Stats().Late.Max)), n.name)
+	ns := c.f.wiring.Node(n.name)
+	handle, err := ns.Handle()
+	c.failed(err)
+	for i, p := range n.ports {
+		c.add("pacer_lateness_max", float64(d.Fabric(p.counts.late.read().most)), n.name, p.ref.Port)
+		c.add("socket_refused", float64(p.counts.unsent.Load()), n.name, p.ref.Port)
+		drops, err := p.sock.Drops()
+		c.failed(err)
+		c.add("socket_dropped", float64(drops), n.name, p.ref.Port)
+		if handle == nil {
+			continue
+		}
+		l, err := handle.LinkByIndex(ns.Links()[i].Index)
+		if err != nil {
+			c.failed(fmt.Errorf("%s: read interface: %w", p.ref, err))
+			continue
+		}
+		c.statistics(l.Attrs().Statistics, n.name, p.ref.Port)
+	}
+}
+
+func (c *collector) statistics(s *netlink.LinkStatistics, labels ...string) {
+	if s == nil {
+		return
+	}
+	for _, m := range []struct {
+		name string
+		v    uint64
+	}{
+		{"if_rx_packets", s.RxPackets}, {"if_tx_packets", s.TxPackets}, {"if_rx_bytes", s.RxBytes}, {"if_tx_bytes", s.TxBytes},
+		{"if_rx_dropped", s.RxDropped}, {"if_tx_dropped", s.TxDropped}, {"if_rx_errors", s.RxErrors}, {"if_tx_errors", s.TxErrors},
+	} {
+		c.add(m.name, float64(m.v), labels...)
+	}
 }

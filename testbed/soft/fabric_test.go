@@ -6,14 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads"
 )
@@ -79,28 +78,68 @@ func drive(tb testing.TB, f *Fabric, specs ...workloads.Spec) *workloads.Report 
 	return nil
 }
 
-func TestPingAndTCPGoThroughASoftSwitch(t *testing.T) {
-	f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 10 * topo.Gbps}), 1, nil)
-	p, _ := f.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
-	err := f.Wiring().Node("h1").Do(func() error {
-		out, err := exec.Command("ping", "-c", "3", "-i", "0.05", "-W", "5", p.Addr.Addr().String()).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "ttl=63") {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+// metric is the sum of a metric over all labels.
+func metric(t *testing.T, f *Fabric, name string) (sum float64) {
+	t.Helper()
+	samples, err := f.Collect(context.Background())
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	found := false
+	for _, s := range samples {
+		if s.Name == name {
+			sum += s.Value
+			found = true
+		}
+	}
+	if !found {
+		t.Fatalf("there is no metric %s", name)
+	}
+	return sum
+}
+
+func TestMetricsAreThoseOfTheRegistry(t *testing.T) {
+	f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 10 * topo.Gbps}), 1, nil)
+	samples, err := f.Collect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samples {
+		if d, ok := metrics.Standard.Lookup(s.Name); !ok || len(d.Labels) != len(s.Labels) {
+			t.Errorf("%s%v is not registered so: %+v", s.Name, s.Labels, d)
+		}
+	}
+}
+
+func TestAFabricReordersNothing(t *testing.T) {
+	spec := topo.Spec{SpineLeaf: &topo.SpineLeaf{Spines: 2, Leaves: 2, HostsPerLeaf: 2}, LinkSettings: topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}}
+	tp, err := spec.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tp.Plan(topo.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := build(t, plan, 32, nil)
+	drive(t, f, workloads.Spec{Name: "all", Kind: workloads.AllPairs, Size: 64 << 10, Messages: 200, QP: workloads.QPSpec{Timeout: &longTimeout}})
+	if n := metric(t, f, "if_rx_packets"); n < 12*200*16 {
+		t.Errorf("only %v packets came in anywhere", n)
+	}
+	for _, name := range []string{"out_of_seq_request", "retransmitted_packets", "socket_dropped", "socket_refused", "rx_icrc_encapsulated"} {
+		if n := metric(t, f, name); n != 0 {
+			t.Errorf("%s is %v, though nothing went wrong", name, n)
+		}
 	}
 }
 
 func TestVerifiedWritesGoThroughASoftSwitch(t *testing.T) {
 	f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 16, nil)
-	r := drive(t, f, workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 64 << 10, Messages: 500})
-	for _, w := range r.Results {
-		t.Logf("%.1f Gb/s of fabric time", w.GoodputBps/1e9)
+	r := drive(t, f, workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 64 << 10, Messages: 500, QP: workloads.QPSpec{Timeout: &longTimeout}})
+	if w := r.Results[0]; w.VerifiedBytes != 500*64<<10 {
+		t.Errorf("%d bytes of %d were verified", w.VerifiedBytes, 500*64<<10)
 	}
-	if err := f.KeepUp(); err != nil {
-		t.Log(err)
+	if n := metric(t, f, "rcvd_pkts"); n < 500*16 {
+		t.Errorf("the RNICs received %v packets", n)
 	}
 }

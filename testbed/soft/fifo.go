@@ -8,7 +8,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/link"
 )
 
-// flight is a frame on the way, and when it arrives: wall time since the epoch.
+// flight is a frame on the way, and when it arrives: time since the epoch.
 type flight struct {
 	f   *link.Frame
 	due time.Duration

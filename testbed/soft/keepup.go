@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/linux"
 )
 
 // How late a node may be: one timer in a hundred, and one frame in a hundred, by lateAllowed of fabric time, which is half
@@ -20,8 +21,11 @@ const (
 	leastCounted = 100
 )
 
-// baseline is how the nodes were when judging began.
-type baseline map[string]nodeBaseline
+// baseline is how the machine and the nodes were when judging began.
+type baseline struct {
+	softnet map[int]uint64
+	nodes   map[string]nodeBaseline
+}
 
 type nodeBaseline struct {
 	loop   loop.Stats
@@ -45,11 +49,15 @@ func (n *node) baseline() (b nodeBaseline, err error) {
 
 // JudgeKeepUp makes KeepUp judge from now on.
 func (f *Fabric) JudgeKeepUp() error {
-	base := baseline{}
+	base := baseline{nodes: map[string]nodeBaseline{}}
 	var errs []error
 	for _, n := range f.nodes {
 		b, err := n.baseline()
-		base[n.name] = b
+		base.nodes[n.name] = b
+		errs = append(errs, err)
+	}
+	var err error
+	if base.softnet, err = linux.SoftnetDrops(); err != nil {
 		errs = append(errs, err)
 	}
 	f.mu.Lock()
@@ -67,9 +75,16 @@ func (f *Fabric) KeepUp() error {
 	var lost, slow []error
 	for _, n := range f.nodes {
 		now, err := n.baseline()
-		was := base[n.name]
+		was := base.nodes[n.name]
 		lost = append(lost, err, n.keptUp(now, was))
 		slow = append(slow, n.late(now, was))
+	}
+	softnet, err := linux.SoftnetDrops()
+	lost = append(lost, err)
+	for cpu, n := range softnet {
+		if n > base.softnet[cpu] {
+			lost = append(lost, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-base.softnet[cpu]))
+		}
 	}
 	late := errors.Join(slow...)
 	if err := errors.Join(lost...); err != nil {

@@ -28,6 +28,10 @@ type node struct {
 	ports    []*port
 	quiet    []closer
 
+	offset time.Duration // of the real-time clock to the wall time since the epoch
+	active []*port       // those with a frame that came in
+	first  int           // of active
+
 	// failed is why the node stopped waiting for its sockets; it is checked by KeepUp.
 	failed atomic.Pointer[error]
 }
@@ -43,6 +47,8 @@ type portConfig struct {
 	// number, set for ports of a switch, gives the fabric's number of the port with an address. A host's
 	// port takes RoCE and pause frames alone.
 	number func(roce.Addr) uint32
+	// fromHost says that the far end is a host, whose own stack sends as it likes.
+	fromHost bool
 }
 
 // newNode opens the sockets of a node. Nothing runs before start.
@@ -65,7 +71,7 @@ func newNode(n *topo.Node, kind topo.Kind, ns *linux.Namespace, cpu int, d loop.
 		if err != nil {
 			return nil, err
 		}
-		p := &port{node: made, index: uint16(i), sock: sock, ref: c.plan.Ref, mac: roce.MAC(c.plan.MAC), delay: c.link.Delay, number: c.number}
+		p := &port{node: made, index: uint16(i), sock: sock, ref: c.plan.Ref, mac: roce.MAC(c.plan.MAC), delay: c.link.Delay, lineRate: faster(c.link.Rate), fromHost: c.fromHost, number: c.number}
 		made.ports = append(made.ports, p)
 		if err := made.poller.Add(sock); err != nil {
 			return nil, err
@@ -73,6 +79,10 @@ func newNode(n *topo.Node, kind topo.Kind, ns *linux.Namespace, cpu int, d loop.
 	}
 	return made, nil
 }
+
+// faster is a rate by a sixteenth: a line that frames come in by at most, so that what a late sender has made up for catches
+// up here, too.
+func faster(r topo.Rate) int64 { return int64(r) + int64(r)/16 }
 
 // start runs the node. What takes the frames of its ports must be set; it may use the loop when ready is called.
 func (n *node) start() {
@@ -112,15 +122,19 @@ func (n *node) close() error {
 func (n *node) now() time.Duration { return time.Since(n.epoch) }
 
 // Wait implements loop.Source: it sends what is due, gives the kernel its slots back, and waits for frames, for what is
-// due next, and for as long as the loop has nothing to do.
+// due or comes in next, and for as long as the loop has nothing to do.
 func (n *node) Wait(limit time.Duration) {
 	now := n.now()
 	next := time.Duration(-1)
-	for _, p := range n.ports {
-		if at := p.flush(now); at >= 0 && (next < 0 || at < next) {
+	sooner := func(at time.Duration) {
+		if at >= 0 && (next < 0 || at < next) {
 			next = at
 		}
+	}
+	for _, p := range n.ports {
+		sooner(p.flush(now))
 		p.giveBack()
+		sooner(p.coming())
 	}
 	if next >= 0 {
 		if wait := max(0, next-n.now()); limit < 0 || wait < limit {
@@ -131,12 +145,34 @@ func (n *node) Wait(limit time.Duration) {
 		n.failed.CompareAndSwap(nil, &err)
 		time.Sleep(time.Millisecond) // nothing can be waited for any more; the loop lives on until it is closed
 	}
+	// The kernel stamps frames by the real-time clock, which may be set at any time.
+	real := time.Duration(time.Now().UnixNano())
+	n.offset = real - n.now()
+	n.active = n.active[:0]
+	for _, p := range n.ports {
+		if p.look() {
+			n.active = append(n.active, p)
+		}
+	}
 }
 
-// Handle implements loop.Source: it takes what has come in.
+// Next implements loop.Source: the first of the frames that came in at any port.
+func (n *node) Next() (at loop.Time, ok bool) {
+	n.first = -1
+	for i, p := range n.active {
+		if n.first < 0 || loop.Time(p.arrived.first().due) < at {
+			n.first, at = i, loop.Time(p.arrived.first().due)
+		}
+	}
+	return at, n.first >= 0
+}
+
+// Handle implements loop.Source: it takes the frame that Next spoke of.
 func (n *node) Handle() {
-	for _, p := range n.ports {
-		p.receive()
+	p := n.active[n.first]
+	if !p.take() {
+		n.active[n.first] = n.active[len(n.active)-1]
+		n.active = n.active[:len(n.active)-1]
 	}
 }
 

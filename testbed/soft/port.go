@@ -29,8 +29,12 @@ type port struct {
 	number func(roce.Addr) uint32 // nil: a host's
 	to     link.Receiver
 
-	taken   []taken // what came in since slots were given back
-	waiting fifo    // frames that have left the line and not arrived yet
+	fromHost bool          // the far end is a host
+	lineRate int64         // that frames come in by at most, bits a second of fabric time
+	last     time.Duration // when the last one did, fabric time
+	arrived  fifo          // what came in, or will have at a fabric time, and was not handed on
+	taken    []taken       // what came in since slots were given back
+	waiting  fifo          // frames that have left the line and not arrived yet
 
 	counts portCounts
 }
@@ -123,27 +127,62 @@ func (p *port) encode(f *link.Frame) {
 	p.sock.Add(head, payload, trailer)
 }
 
-// receive takes what has come in, up to a batch.
-func (p *port) receive() {
-	n := uint64(0)
-	for range packet.Batch {
-		b := p.sock.Next()
+// look takes frames out of the ring, and says whether there are any that have not been handed on.
+//
+// A frame came in when the kernel stamped it, which a sender that is late, and sends many at once, makes too close to
+// the one before: then it came in when the line allows. Switches pace all that they send, RNICs what is theirs; what a host's own stack
+// sends is not paced, and comes in as it comes.
+func (p *port) look() bool {
+	for range mostTaken {
+		if p.arrived.n >= mostArrived {
+			break
+		}
+		b, stamp := p.sock.Next()
 		if b == nil {
 			break
 		}
-		n++
 		f := p.node.frames.Get()
 		_ = f.Parse(b) // it is what of it is sound
 		f.Port = p.index
 		if p.number != nil {
 			f.Classify(p.number)
 		}
+		at := max(p.node.dilation.Fabric(stamp-p.node.offset), p.last)
+		if !p.fromHost || f.Kind == roce.KindRoCE || f.Kind == roce.KindPFC || f.Kind == roce.KindPause {
+			at = max(at, p.last+roce.LineTime(len(b), p.lineRate))
+		}
+		p.last = at
+		p.arrived.push(f, at)
 		p.taken = append(p.taken, taken{f, unsafe.SliceData(b)})
+	}
+	return p.arrived.n > 0
+}
+
+// How many frames are taken out of a ring before the node looks elsewhere, and how many of a port's wait for their time outside of
+// it.
+const (
+	mostTaken   = 4 * packet.Batch
+	mostArrived = 4096
+)
+
+// take hands on the first frame, and says whether there is another.
+func (p *port) take() bool {
+	f := p.arrived.pop()
+	p.counts.received.Add(1)
+	if p.to == nil { // the node is not whole yet
+		p.node.frames.Put(f)
+	} else {
 		p.to.Receive(f)
 	}
-	if n > 0 {
-		p.counts.received.Add(n)
+	return p.arrived.n > 0
+}
+
+// coming is when the first frame that has not been handed on will have come in, wall time since the epoch; negative: there is none.
+func (p *port) coming() time.Duration {
+	if p.arrived.n == 0 {
+		return -1
 	}
+	return p.node.dilation.Wall(p.arrived.first().due)
 }
 
 // giveBack gives the slots of what came in back to the kernel. Frames that still lie in one, in a

@@ -13,8 +13,13 @@ import (
 	"github.com/rocebed/rocebed/topo"
 )
 
-// spread chooses a CPU for each node. Nodes with more ports have more to do; they are placed first, each where the
-// fewest ports are so far. With one CPU none is chosen.
+// inlineKernel is the first Linux that does a packet's way through the backlog before the call that sends it returns, however busy
+// it is; those before leave it to ksoftirqd at times ("Revert softirq: Let ksoftirqd do its job").
+var inlineKernel = [2]int{6, 4}
+
+// spread chooses a CPU for each node, where the kernel is such that frames of a thread which moves between CPUs could
+// overtake each other. Nodes with more ports have more to do; they are placed first, each where the
+// fewest ports are so far. Elsewhere, and with one CPU, none is chosen: the scheduler balances better.
 func spread(t *topo.Topology) []int {
 	out := make([]int, len(t.Nodes))
 	var allowed unix.CPUSet
@@ -30,7 +35,9 @@ func spread(t *topo.Topology) []int {
 	for i := range order {
 		order[i], out[i] = i, -1
 	}
-	if len(cpus) < 2 {
+	_, major, minor, err := kernelVersion()
+	inline := err == nil && (major > inlineKernel[0] || major == inlineKernel[0] && minor >= inlineKernel[1])
+	if inline || len(cpus) < 2 {
 		return out
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(t.Nodes[b].Ports), len(t.Nodes[a].Ports)) })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,30 +87,30 @@ func (r *ring) ready() bool {
 	return r.held < r.slots && status(r.header(r.next))&unix.TP_STATUS_USER != 0
 }
 
-// Next is the next frame that came in, nil when there is none. The bytes, which may be
-// changed, stay until Release gives them back to the kernel. Frames that are longer than the MTU come cut.
-func (s *Socket) Next() []byte {
+// Next is the next frame that came in, nil when there is none, and when it came by the machine's real-time clock. The bytes,
+// which may be changed, stay until Release gives them back to the kernel. Frames that are longer than the MTU come cut.
+func (s *Socket) Next() (frame []byte, at time.Duration) {
 	r := &s.ring
 	if !r.ready() {
-		return nil
+		return nil, 0
 	}
 	h := r.header(r.next)
-	at, n := int(h.Mac), int(h.Snaplen)
+	start, n := int(h.Mac), int(h.Snaplen)
 	p := unsafe.Slice((*byte)(unsafe.Pointer(h)), r.frame)
 	if status(h)&unix.TP_STATUS_VLAN_VALID != 0 && n >= 12 {
 		tag := [4]byte{byte(h.Vlan_tpid >> 8), byte(h.Vlan_tpid), byte(h.Vlan_tci >> 8), byte(h.Vlan_tci)}
 		if status(h)&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
 			tag[0], tag[1] = 0x81, 0x00
 		}
-		copy(p[at-reserved:], p[at:at+12])
-		copy(p[at-reserved+12:], tag[:])
-		at, n = at-reserved, n+reserved
+		copy(p[start-reserved:], p[start:start+12])
+		copy(p[start-reserved+12:], tag[:])
+		start, n = start-reserved, n+reserved
 	}
 	if r.next++; r.next == r.slots {
 		r.next = 0
 	}
 	r.held++
-	return p[at : at+n : at+n]
+	return p[start : start+n : start+n], time.Duration(h.Sec)*time.Second + time.Duration(h.Nsec)
 }
 
 // Held is how many frames were taken and not given back.

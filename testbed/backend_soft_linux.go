@@ -1,0 +1,57 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/testbed/soft"
+	"github.com/rocebed/rocebed/topo/strict"
+)
+
+func init() {
+	Register(&Builder{
+		Backend:   Soft,
+		Built:     func() error { return nil },
+		Capable:   func(context.Context) error { return soft.Capable() },
+		CheckName: linux.CheckName,
+		Check:     softCheck,
+		Calibrate: func(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {
+			return calibrateOn(ctx, s, buildSoft, soft.LeastDilation)
+		},
+		Build: buildSoft,
+	})
+}
+
+// softCheck refuses node kinds, settings and faults that software nodes don't have.
+func softCheck(s *Scenario, d loop.Dilation) error {
+	cfg := soft.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
+	errs := []error{cfg.Check()}
+	for i := range s.Faults {
+		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
+	}
+	return errors.Join(errs...)
+}
+
+func buildSoft(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
+	bed, err := linux.Acquire(ctx, cfg.Testbed)
+	if err != nil {
+		return nil, err
+	}
+	fab, err := soft.Build(ctx, soft.Config{
+		Testbed: bed, Plan: cfg.Scenario.Plan, Dilation: cfg.Dilation, Seed: cfg.Seed, Log: cfg.Log,
+		Settings: fabric.Settings{NICs: cfg.Scenario.NICs, Switches: cfg.Scenario.Switches},
+		Progress: func(stage string, done, total int) {
+			if cfg.Step != nil {
+				cfg.Step(fmt.Sprintf("%s %d of %d", stage, done, total))
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fab, nil
+}
