@@ -157,6 +157,7 @@ func (r *requester) holdOff(w *wqe, code uint8, at loop.Time) {
 	if q.dev.cfg.Bugs&BugRNRNoWait != 0 {
 		return
 	}
+	q.dev.port.forget(&r.port)
 	r.waiting, r.deadline = true, 0
 	q.dev.loop.Arm(&r.delay, q.dev.tick(q.dev.loop.Now().Add(verbs.RNRDelay[code])))
 }

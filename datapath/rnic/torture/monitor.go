@@ -58,6 +58,9 @@ func (m *monitor) sent(from int, f *link.Frame, now loop.Time) {
 		return
 	}
 	h, info := header(f)
+	if h.Opcode == roce.CNP {
+		return
+	}
 	if info.Any(roce.Request) {
 		d := &m.dirs[from]
 		if d.clean && now < d.until {
@@ -97,10 +100,13 @@ func (m *monitor) sent(from int, f *link.Frame, now loop.Time) {
 
 // arrived is told of a frame before the device is.
 func (m *monitor) arrived(from int, f *link.Frame, now loop.Time) {
-	if m.p.kind != verbs.RC || f.Damaged {
+	if m.p.kind != verbs.RC || f.Damaged || f.Kind != roce.KindRoCE {
 		return
 	}
 	h, info := header(f)
+	if h.Opcode == roce.CNP {
+		return
+	}
 	if info.Any(roce.Request) {
 		d := &m.dirs[from]
 		n := 1

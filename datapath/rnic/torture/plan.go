@@ -42,6 +42,7 @@ type plan struct {
 // faults are how often the wire does what, as a fraction of the packets, until the budget is used up.
 type faults struct {
 	drop, double, delay, spoil float64
+	mark                       float64       // CE, without end
 	most                       time.Duration // of a delay
 	budget                     int
 }
@@ -70,8 +71,12 @@ func newPlan(seed uint64, o *Options) *plan {
 		p.messages[i] = rng.IntN(30)
 	}
 	p.messages[0]++
+	if rng.IntN(3) == 0 { // a make's hardware, congestion control and pauses under habits drawn by lot
+		names := rnic.ProfileNames()
+		p.profile, _ = rnic.ProfileNamed(names[rng.IntN(len(names))])
+	}
 	p.profile = rnic.Profile{
-		Name:            "torture",
+		Name: "torture", DCQCN: p.profile.DCQCN, Scheduler: p.profile.Scheduler, Pause: p.profile.Pause, Stages: p.profile.Stages,
 		Recovery:        pick(rng, rnic.GoBackN, rnic.GoBackN, rnic.GoBack0, rnic.SelectiveRepeat, rnic.SelectiveRepeat),
 		MaxUnacked:      pick(rng, 1, 4, 16, 64, 0),
 		AckRequestEvery: pick(rng, 0, 1, 4, 16),
@@ -105,6 +110,7 @@ func newPlan(seed uint64, o *Options) *plan {
 
 func someFaults(rng *rand.Rand) faults {
 	f := faults{budget: rng.IntN(80), most: pick(rng, 2*time.Microsecond, 20*time.Microsecond, 200*time.Microsecond)}
+	f.mark = pick(rng, 0, 0, 0.1)
 	for _, p := range []*float64{&f.drop, &f.double, &f.delay, &f.spoil} {
 		if rng.IntN(2) == 0 {
 			*p = pick(rng, 0.005, 0.02, 0.1)

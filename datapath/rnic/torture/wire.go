@@ -32,6 +32,14 @@ func (w *wire) Send(f *link.Frame, at loop.Time) {
 	w.mon.sent(w.out, f, w.from.Now())
 	at = at.Add(lookahead)
 	fl := &w.faults
+	if f.Kind != roce.KindRoCE {
+		f.ArriveAt(w, 0)
+		w.from.Send(w.to, 0, at, &f.Timer)
+		return
+	}
+	if fl.mark > 0 && w.rng.Float64() < fl.mark && f.ECN() != roce.NotECT {
+		f.MarkCE()
+	}
 	if fl.budget > 0 {
 		x := w.rng.Float64()
 		switch {
