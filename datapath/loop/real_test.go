@@ -256,6 +256,8 @@ func (s *inputs) Wait(limit time.Duration) {
 	}
 }
 
+func (s *inputs) Gather() {}
+
 // Next says that each input came in when it was taken.
 func (s *inputs) Next() (Time, bool) {
 	if len(s.queued) == 0 {

@@ -13,6 +13,9 @@ type Source interface {
 	// Wait returns once there is input, Wake was called, or limit of wall time is over; with a negative limit the
 	// time never is. It may return for nothing.
 	Wait(limit time.Duration)
+	// Gather looks for what has come in. The loop has read the clock right before: what is not seen came later than
+	// that, and so after what the loop does next.
+	Gather()
 	// Next is when the input that is next came in, or will have come in; false: there is none.
 	Next() (at Time, ok bool)
 	// Handle handles that input.
@@ -25,6 +28,7 @@ func (r *Real) runWithSource() {
 	for {
 		r.source.Wait(r.idle())
 		start := time.Since(r.epoch)
+		r.source.Gather()
 		r.catchUp(start)
 		r.ran(start)
 		if closing := r.runPosted(); closing {

@@ -108,6 +108,9 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := f.acquaint(ctx); err != nil {
+		return err
+	}
 	f.control = loop.NewReal(cfg.Dilation, f.epoch)
 	f.inject = newInjector(f)
 	return f.JudgeKeepUp()
@@ -166,12 +169,36 @@ func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.
 	return errors.Join(err, silent)
 }
 
+// acquaint tells each port of the one across its link.
+func (f *Fabric) acquaint(ctx context.Context) error {
+	for _, n := range f.nodes {
+		err := n.loop.Do(ctx, func() {
+			for i, p := range f.cfg.Plan.Ports(n.name) {
+				if far := f.byName[p.Peer.Node]; far != nil {
+					n.ports[i].far = far.port(p.Peer.Port).sock
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) port(name string) *port {
+	for _, p := range n.ports {
+		if p.ref.Port == name {
+			return p
+		}
+	}
+	return nil
+}
+
 // wire is the wire of one of the node's ports.
 func (n *node) wire(p *topo.PlanPort) (link.Wire, error) {
-	for _, own := range n.ports {
-		if own.ref == p.Ref {
-			return own, nil
-		}
+	if own := n.port(p.Ref.Port); own != nil {
+		return own, nil
 	}
 	return nil, fmt.Errorf("%s has no port %s", n.name, p.Ref.Port)
 }
@@ -235,7 +262,10 @@ func (f *Fabric) Close(ctx context.Context) error {
 		f.control.Close()
 		f.control = nil
 	}
-	for _, n := range slices.Backward(f.nodes) {
+	for _, n := range f.nodes {
+		n.stop() // all of them before the first socket closes: they look at each other's
+	}
+	for _, n := range f.nodes {
 		errs = append(errs, n.Close(ctx))
 	}
 	if f.threads != nil {

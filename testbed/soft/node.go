@@ -98,11 +98,15 @@ func (n *node) Kind() topo.Kind { return n.kind }
 // Close ends the node's loop and closes its sockets. Its namespace is the testbed's.
 func (n *node) Close(context.Context) error { return n.close() }
 
-func (n *node) close() error {
+// stop ends the node's loop. Stopping twice is no error.
+func (n *node) stop() {
 	if n.loop != nil {
 		n.loop.Close()
-		n.loop = nil
 	}
+}
+
+func (n *node) close() error {
+	n.stop()
 	var errs []error
 	for _, p := range n.ports {
 		errs = append(errs, p.sock.Close())
@@ -145,6 +149,10 @@ func (n *node) Wait(limit time.Duration) {
 		n.failed.CompareAndSwap(nil, &err)
 		time.Sleep(time.Millisecond) // nothing can be waited for any more; the loop lives on until it is closed
 	}
+}
+
+// Gather implements loop.Source.
+func (n *node) Gather() {
 	// The kernel stamps frames by the real-time clock, which may be set at any time.
 	real := time.Duration(time.Now().UnixNano())
 	n.offset = real - n.now()

@@ -29,12 +29,13 @@ type port struct {
 	number func(roce.Addr) uint32 // nil: a host's
 	to     link.Receiver
 
-	fromHost bool          // the far end is a host
-	lineRate int64         // that frames come in by at most, bits a second of fabric time
-	last     time.Duration // when the last one did, fabric time
-	arrived  fifo          // what came in, or will have at a fabric time, and was not handed on
-	taken    []taken       // what came in since slots were given back
-	waiting  fifo          // frames that have left the line and not arrived yet
+	fromHost bool           // the far end is a host
+	lineRate int64          // that frames come in by at most, bits a second of fabric time
+	last     time.Duration  // when the last one did, fabric time
+	arrived  fifo           // what came in, or will have at a fabric time, and was not handed on
+	taken    []taken        // what came in since slots were given back
+	waiting  fifo           // frames that have left the line and not arrived yet
+	far      *packet.Socket // of the port across the link; nil: it is none of ours
 
 	counts portCounts
 }
@@ -59,10 +60,14 @@ func (p *port) Send(f *link.Frame, at loop.Time) {
 }
 
 // flush hands the frames that are due to the kernel and says when the next one is: never when negative.
-// Where the kernel has no room it says never, and the poller waits for room.
+// Where the kernel has no room it says never, and the poller waits for room. Where the far end has none the frames wait: a
+// machine that is too slow makes them late, and doesn't lose them.
 func (p *port) flush(now time.Duration) time.Duration {
 	q := &p.waiting
 	for q.n > 0 && q.first().due <= now {
+		if p.far != nil && p.far.Crowded() {
+			return now + crowdedFor
+		}
 		for i := 0; i < q.n && p.sock.Room() && q.at(i).due <= now; i++ {
 			p.encode(q.at(i).f)
 		}
@@ -89,6 +94,9 @@ func (p *port) flush(now time.Duration) time.Duration {
 	}
 	return q.first().due
 }
+
+// crowdedFor is how soon to look again whether the far end has room: it takes a batch in about that time.
+const crowdedFor = 100 * time.Microsecond
 
 // zeros are the payload of packets whose bytes nobody looks at.
 var zeros [1 << 16]byte
@@ -174,7 +182,7 @@ func (p *port) take() bool {
 	} else {
 		p.to.Receive(f)
 	}
-	return p.arrived.n > 0
+	return p.arrived.n > 0 || p.look()
 }
 
 // coming is when the first frame that has not been handed on will have come in, wall time since the epoch; negative: there is none.

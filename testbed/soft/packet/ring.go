@@ -24,6 +24,8 @@ type ring struct {
 
 	next int // the slot that comes in next
 	held int // slots before next that are not given back
+
+	oldest atomic.Int64 // the first slot that is not given back, for others
 }
 
 const (
@@ -130,4 +132,16 @@ func (s *Socket) Release(n int) {
 		}
 	}
 	r.held -= n
+	r.oldest.Store(int64(at))
+}
+
+// Crowded says that three quarters of the ring are taken: who sends more now risks that it is dropped. It may be
+// called from any goroutine, until the socket is closed.
+func (s *Socket) Crowded() bool {
+	r := &s.ring
+	at := int(r.oldest.Load()) + r.slots/4*3
+	if at >= r.slots {
+		at -= r.slots
+	}
+	return status(r.header(at))&unix.TP_STATUS_USER != 0 // the kernel fills the slots in order
 }
