@@ -109,7 +109,7 @@ func (c *compQueue) announce(e *completion) {
 }
 
 func (c *compQueue) wake() {
-	if c.armed != forNothing && !c.dead {
+	if c.armed != forNothing && !c.dead && !c.dev.closed {
 		c.armed = forNothing
 		if c.onEvent != nil {
 			c.onEvent(c)

@@ -52,6 +52,7 @@ func (r *Runner) Do(seed uint64, o Options) (res Result, err error) {
 			}
 		}
 		if err != nil {
+			r.frames = link.Pool{} // a run that was broken off keeps some
 			err = fmt.Errorf("seed %d (%v, %v, path MTU %d, messages %v, faults %+v): %w", seed, p.kind, p.profile.Recovery, p.mtu, p.messages, p.faults, err)
 		}
 	}()
@@ -100,7 +101,23 @@ func (t *run) do() error {
 	if err := t.until(time.Second, func() bool { return t.v.Now() >= end }); err != nil {
 		return err
 	}
-	return t.settle()
+	if err := t.settle(); err != nil {
+		return err
+	}
+	return t.shut()
+}
+
+// shut closes both devices. Every frame must be back in the pool then.
+func (t *run) shut() error {
+	for i, h := range t.hosts {
+		if err := callErr(t, fmt.Sprintf("close device %d", i), h.dev.Close); err != nil {
+			return err
+		}
+	}
+	if made, idle := t.frames.Made(), t.frames.Idle(); made != uint64(idle) {
+		return fmt.Errorf("%d of %d frames have not come back", made-uint64(idle), made)
+	}
+	return nil
 }
 
 func address(p *plan, i int) roce.Addr {
