@@ -52,3 +52,16 @@ func TestRandomRunsViolateNothing(t *testing.T) {
 		t.Errorf("%d of %d runs used their retries up: the wire is worse than meant", n, *runs)
 	}
 }
+
+func TestASeedDeterminesARun(t *testing.T) {
+	for seed := uint64(1); seed <= 150; seed++ {
+		var once, again Runner
+		a, err := once.Do(seed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := again.Do(seed, Options{}); err != nil || a != b {
+			t.Fatalf("seed %d, once: %+v\nand again: %+v, %v", seed, a, b, err)
+		}
+	}
+}
