@@ -6,6 +6,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/metrics"
 )
 
 // timekeeper is how a fabric's time passes: by itself, or because the run drives it.
@@ -18,6 +19,8 @@ type timekeeper interface {
 	do(ctx context.Context, fn func()) error
 	// sample takes readings from the workloads' time zero on until stop is called.
 	sample(s *sampler, t *traffic) (stop func())
+	// ask wants a reading soon; then is called with it on the control loop, where ask is called. It never blocks.
+	ask(s *sampler, then func(metrics.Reading))
 	// await lets time pass until the traffic is over, and returns nil then; else what ended ctx, or
 	// errStill.
 	await(ctx context.Context, t *traffic) error
@@ -57,6 +60,8 @@ func (r *realTime) sample(s *sampler, t *traffic) (stop func()) {
 		<-ended
 	}
 }
+
+func (r *realTime) ask(s *sampler, then func(metrics.Reading)) { s.ask(then) }
 
 func (r *realTime) await(ctx context.Context, t *traffic) error {
 	select {

@@ -260,10 +260,10 @@ func (t *traffic) take(e workloads.Event) {
 	level := ""
 	switch e.Kind {
 	case workloads.EventStarted:
-		t.s.ask(func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
+		t.time.ask(t.s, func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
 	case workloads.EventFinished:
 		t.finished[e.Workload], t.lastDone = true, e.Workload
-		t.s.ask(func(m metrics.Reading) {
+		t.time.ask(t.s, func(m metrics.Reading) {
 			sp := t.span(e.Workload)
 			sp.after, sp.ended = retries(m), true
 		})

@@ -36,16 +36,13 @@ type virtualTime struct {
 	readings int // in this period
 	due      loop.Time
 	asked    []func(metrics.Reading)
-	last     metrics.Reading
 
-	begun  time.Time // wall
 	shown  time.Time // wall
 	events uint64    // when that was
 }
 
 func newVirtualTime(v fabric.Virtual, p Progress) *virtualTime {
-	now := time.Now()
-	return &virtualTime{fab: v, progress: p, begun: now, shown: now}
+	return &virtualTime{fab: v, progress: p, shown: time.Now()}
 }
 
 func (v *virtualTime) loop() loop.Loop { return v.fab.Control() }
@@ -88,32 +85,38 @@ func (v *virtualTime) await(ctx context.Context, t *traffic) error {
 	return nil
 }
 
-// read takes a reading if one is due, or was asked for.
+// ask waits for the end of the stride: until then other cores may be at work.
+func (v *virtualTime) ask(_ *sampler, then func(metrics.Reading)) { v.asked = append(v.asked, then) }
+
+// read takes a reading if one is due, and answers who asked for one: they want to know of retries alone.
 func (v *virtualTime) read(t *traffic) {
 	if v.s == nil || !t.ready {
 		return
 	}
-	now := v.fab.Now()
-	for more := true; more; {
-		select {
-		case then := <-v.s.asked:
-			v.asked = append(v.asked, then)
-		default:
-			more = false
+	if len(v.asked) > 0 {
+		m := v.counted("completer_retry_err")
+		for _, then := range v.asked {
+			then(m)
 		}
+		v.asked = v.asked[:0]
 	}
-	if now < v.due && len(v.asked) == 0 {
+	now := v.fab.Now()
+	if now < v.due {
 		return
 	}
 	if v.readings++; v.readings > readingsAPeriod {
 		v.readings, v.period = 1, 2*v.period
 	}
 	v.due = now.Add(v.period)
-	v.last = v.s.once(context.Background(), metrics.During, now.Sub(t.zero))
-	for _, then := range v.asked {
-		then(v.last)
+	v.s.once(context.Background(), metrics.During, now.Sub(t.zero))
+}
+
+// counted is a reading of NICs' totals alone.
+func (v *virtualTime) counted(names ...string) (m metrics.Reading) {
+	for _, name := range names {
+		m.Samples = append(m.Samples, metrics.Sample{Name: name, Value: v.fab.Total(name)})
 	}
-	v.asked = v.asked[:0]
+	return m
 }
 
 // show tells how far time has come, and how fast it passes.
@@ -125,5 +128,5 @@ func (v *virtualTime) show(t *traffic) {
 	events := v.fab.Events()
 	speed := float64(events-v.events) / since.Seconds()
 	v.shown, v.events = time.Now(), events
-	v.progress.Status(fmt.Sprintf("%s, %.1f million events/s", progressOf(t, v.last, t.elapsed()), speed/1e6))
+	v.progress.Status(fmt.Sprintf("%s, %.1f million events/s", progressOf(t, v.counted("sent_pkts", "completer_retry_err"), t.elapsed()), speed/1e6))
 }

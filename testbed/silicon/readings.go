@@ -65,6 +65,19 @@ var nicMetrics = []struct {
 	{"stray_packets", func(c *rnic.Counters) uint64 { return c.StrayPackets }},
 }
 
+// Total sums one metric over a host's NICs.
+func (h *Host) Total(metric string) (sum float64) {
+	for i := range nicMetrics {
+		if m := &nicMetrics[i]; m.name == metric {
+			for _, n := range h.NICs {
+				c := n.Counters()
+				sum += float64(m.value(&c))
+			}
+		}
+	}
+	return sum
+}
+
 // Host reads a host's NICs.
 func (r *Readings) Host(h *Host) {
 	for _, n := range h.NICs {

@@ -106,6 +106,14 @@ func (f *Fabric) Drive(until loop.Time) { f.virtual.RunUntil(until) }
 // Events implements fabric.Virtual.
 func (f *Fabric) Events() uint64 { return f.virtual.Handled() }
 
+// Total implements fabric.Virtual.
+func (f *Fabric) Total(metric string) (sum float64) {
+	for _, h := range f.hosts {
+		sum += h.Total(metric)
+	}
+	return sum
+}
+
 // Collect reads every metric of the fabric.
 func (f *Fabric) Collect(context.Context) ([]metrics.Sample, error) {
 	var r silicon.Readings
