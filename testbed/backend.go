@@ -114,8 +114,12 @@ func chooseAuto(ctx context.Context) (Choice, error) {
 			Why: fmt.Sprintf("backend %s: it runs verbs on a real kernel; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead, --backend %s in virtual time)", Kernel, Sim)}, nil
 	}
 	if soft := capable(ctx, Soft); soft == nil {
-		return Choice{Backend: Soft, Builder: builders[Soft], Why: fmt.Sprintf("backend %s: %s, because this machine's kernel can't run the %s backend: %v (--backend %s runs it in a microVM, --backend %s in virtual time)",
-			Soft, what[Soft], Kernel, kernel, Kernel, Sim)}, nil
+		others := fmt.Sprintf("--backend %s runs it in a microVM, --backend %s in virtual time", Kernel, Sim)
+		if b := builders[Kernel]; b == nil || b.Built() != nil { // a guest would run this same binary
+			others = fmt.Sprintf("--backend %s runs it in virtual time", Sim)
+		}
+		return Choice{Backend: Soft, Builder: builders[Soft],
+			Why: fmt.Sprintf("backend %s: %s, because the %s backend can't be had here: %v (%s)", Soft, what[Soft], Kernel, kernel, others)}, nil
 	}
 	if builders[Kernel] != nil || runtime.GOOS == "linux" {
 		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), false)
