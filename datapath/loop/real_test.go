@@ -240,6 +240,7 @@ type inputs struct {
 	loop   *Real
 	queued []int
 	at     Time
+	ended  bool
 }
 
 func (s *inputs) Wait(limit time.Duration) {
@@ -257,6 +258,8 @@ func (s *inputs) Wait(limit time.Duration) {
 }
 
 func (s *inputs) Gather() {}
+
+func (s *inputs) End() { s.ended = true }
 
 // Next says that each input came in when it was taken.
 func (s *inputs) Next() (Time, bool) {
@@ -299,6 +302,9 @@ func TestRealWaitsInItsSourceForInputPostsAndTimers(t *testing.T) {
 	on(t, r, func() { After(r, time.Microsecond, func() { close(fired) }) })
 	await(t, "a timer", fired)
 	r.Close()
+	if !s.ended {
+		t.Error("the source was not told of the end")
+	}
 }
 
 func TestALoopWithASourceFiresLateTimersAtTheirOwnTimes(t *testing.T) {

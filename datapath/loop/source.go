@@ -20,11 +20,14 @@ type Source interface {
 	Next() (at Time, ok bool)
 	// Handle handles that input.
 	Handle()
+	// End is called last, when the loop is closed.
+	End()
 	// Wake ends a Wait: the one under way, or the next. Any goroutine may call it.
 	Wake()
 }
 
 func (r *Real) runWithSource() {
+	defer r.source.End()
 	for {
 		r.source.Wait(r.idle())
 		start := time.Since(r.epoch)

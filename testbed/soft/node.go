@@ -184,5 +184,8 @@ func (n *node) Handle() {
 	}
 }
 
+// End implements loop.Source.
+func (n *node) End() { n.poller.Release() }
+
 // Wake implements loop.Source.
 func (n *node) Wake() { n.poller.Wake() }

@@ -5,7 +5,6 @@ package packet
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -14,7 +13,7 @@ import (
 )
 
 // Poller waits for any of a node's sockets, for a time, and for Wake. All but Wake belongs to one
-// goroutine, which the first Wait ties to its thread.
+// goroutine, which the first Wait ties to its thread until Release.
 type Poller struct {
 	name    string
 	epoll   int
@@ -22,7 +21,7 @@ type Poller struct {
 	cpu     int // that the thread stays on; negative: any
 	sockets []*Socket
 	state   atomic.Int32
-	tied    bool
+	thread  thread
 	events  []unix.EpollEvent
 	wants   []uint32 // what each socket is watched for
 	last    int      // where a frame was seen last
@@ -68,6 +67,9 @@ func (p *Poller) Add(s *Socket) error {
 	return nil
 }
 
+// Release gives the goroutine's thread back as it was. It is for the goroutine that waited.
+func (p *Poller) Release() { p.thread.release() }
+
 // Close closes the poller, not its sockets. Closing twice is no error.
 func (p *Poller) Close() error {
 	var errs []error
@@ -105,10 +107,8 @@ func (p *Poller) Ready() bool {
 // Wait returns once a frame has come in, a socket that was full has room, Wake was called, or limit is
 // over; a negative limit never is. Frames that were taken must have been given back.
 func (p *Poller) Wait(limit time.Duration) error {
-	if !p.tied {
-		if err := p.tie(); err != nil {
-			return err
-		}
+	if err := p.thread.claim(p.name, p.cpu); err != nil {
+		return err
 	}
 	if limit == 0 && p.state.Load() != called || p.Ready() {
 		return nil // a call stays noted: it costs one round more
@@ -165,33 +165,4 @@ func (p *Poller) sleep(limit time.Duration) (int, error) {
 		return 0, errno
 	}
 	return int(n), nil
-}
-
-// How the thread is scheduled where the process may choose: before others, for short spells (a slice that one may choose since
-// Linux 6.12, and which those before ignore).
-const (
-	niceness = -15
-	slice    = 200 * time.Microsecond
-)
-
-// tie keeps the goroutine on this thread, the thread on its CPU, and its sleeps exact: the kernel may else
-// stretch them by 50 µs to save wakings.
-func (p *Poller) tie() error {
-	runtime.LockOSThread()
-	p.tied = true
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceness, Runtime: uint64(slice)}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%s: set priority of thread: %w", p.name, err)
-	}
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("%s: set timer slack: %w", p.name, err)
-	}
-	if p.cpu >= 0 {
-		var set unix.CPUSet
-		set.Set(p.cpu)
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return fmt.Errorf("%s: stay on CPU %d: %w", p.name, p.cpu, err)
-		}
-	}
-	return nil
 }

@@ -3,8 +3,11 @@
 package packet
 
 import (
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func newPoller(t *testing.T) *Poller {
@@ -14,6 +17,7 @@ func newPoller(t *testing.T) *Poller {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		p.Release()
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
@@ -73,4 +77,44 @@ func TestAWaitIsOverInMicrosecondsAndNeverEarly(t *testing.T) {
 	if short == 0 {
 		t.Errorf("none of 200 waits for %v took less than a millisecond", limit)
 	}
+}
+
+func TestAReleasedThreadIsAsItWas(t *testing.T) {
+	type state struct {
+		nice  int32
+		cpus  unix.CPUSet
+		slack int
+	}
+	read := func() (s state) {
+		attr, err := unix.SchedGetAttr(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.nice = attr.Nice
+		s.slack, _ = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		if err := unix.SchedGetaffinity(0, &s.cpus); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // nested: the thread stays this goroutine's after Release
+		defer runtime.UnlockOSThread()
+		before := read()
+		p := newPoller(t)
+		p.cpu = 0
+		if err := p.Wait(0); err != nil {
+			t.Error(err)
+		}
+		if during := read(); during.slack != 1 || during.cpus.Count() != 1 {
+			t.Errorf("while it waits the thread has %d ns of slack and %d CPUs", during.slack, during.cpus.Count())
+		}
+		p.Release()
+		if after := read(); after != before {
+			t.Errorf("the thread is %+v, was %+v", after, before)
+		}
+	}()
+	<-done
 }

@@ -67,6 +67,7 @@ func open(t *testing.T, ns *linux.Namespace, opt Options) (*Socket, *Poller) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		p.Release()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
