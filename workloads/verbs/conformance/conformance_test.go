@@ -82,13 +82,22 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.errors++ }
 
-func TestADepartureThatNoCaseHasComeByIsAnError(t *testing.T) {
-	s := &Suite{provider: Provider{Departures: Rxe[:2]}, departed: map[string]bool{}}
-	if !s.departs(Rxe[0].ID) || s.departs(Rxe[2].ID) {
+func TestADepartureThatNoCaseHasComeByIsAnErrorOfTheDeviceThatDeclaresIt(t *testing.T) {
+	departing := Endpoint{Departures: Rxe[:2]}
+	suite := func(a, b Endpoint) *Suite { return &Suite{ends: [2]Endpoint{a, b}, departed: map[string]bool{}} }
+	one, other := suite(departing, Endpoint{}), suite(Endpoint{}, departing)
+	a, b := &half{suite: one, end: one.ends[0]}, &half{suite: one, end: one.ends[1]}
+	if !a.departs(Rxe[0].ID) || a.departs(Rxe[2].ID) || b.departs(Rxe[1].ID) {
 		t.Error("departs says yes to what is not declared, or no to what is")
 	}
 	r := &recorder{}
-	if s.CheckDepartures(r); r.errors != 1 {
+	if CheckDepartures(r, one, other); r.errors != 1 {
 		t.Errorf("%d errors for one departure that was not seen", r.errors)
+	}
+	b = &half{suite: other, end: other.ends[1]}
+	b.departs(Rxe[1].ID)
+	r = &recorder{}
+	if CheckDepartures(r, one, other); r.errors != 0 {
+		t.Errorf("%d errors, though one suite or the other has seen both departures", r.errors)
 	}
 }

@@ -109,7 +109,7 @@ func markedDatagram(t T, s *Suite) {
 		}
 		// Each router on the way takes one.
 		sent := c.hops
-		if s.departs(HopLimitOfRoute) {
+		if p.a.departs(HopLimitOfRoute) {
 			sent = 64 // Linux's net.ipv4.ip_default_ttl
 		}
 		if hops > sent || hops+3 < sent {
@@ -172,7 +172,7 @@ func shortReceive(t T, s *Suite) {
 	p.b.recv(p.b.qp, verbs.RecvWR{ID: 1, SGL: p.b.sge(0, grhLen+10)}, verbs.RecvWR{ID: 2, SGL: p.b.sge(1000, 200)})
 	p.a.send(p.a.qp, p.wr(1, verbs.OpSend, p.a.sge(0, 100), 0))
 	p.a.sends.one(1, verbs.Success)
-	if s.departs(UDShortReceiveDropped) {
+	if p.b.departs(UDShortReceiveDropped) {
 		p.settleQP()
 		p.b.recvs.none("a datagram longer than the receive")
 	} else {
@@ -230,7 +230,7 @@ func (p *pair) unsupported(op verbs.Opcode, transport string) {
 	p.t.Helper()
 	err := p.a.attempt(func() error { return p.a.qp.PostSend(p.wr(1, op, p.a.sge(0, 8), 1024)) })
 	if err == nil {
-		if wc := p.a.sends.take(1)[0]; wc.Status != p.localStatus(verbs.LocQPOpErr) {
+		if wc := p.a.sends.take(1)[0]; wc.Status != p.a.localStatus(verbs.LocQPOpErr) {
 			p.t.Errorf("%v on %s: %v, want a refusal or %v", op, transport, wc.Status, verbs.LocQPOpErr)
 		}
 	}

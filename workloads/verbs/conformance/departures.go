@@ -1,32 +1,45 @@
 package conformance
 
-// Departure is one way in which a provider does not do what the specification says.
+import "maps"
+
+// Departure is one way in which a device does not do what the specification says.
 type Departure struct {
 	ID     string
 	Spec   string // what the specification says, and where
-	Actual string // what the provider does
+	Actual string // what the device does
 	Source string // what makes it do so: kernel file and function, or commit
 }
 
-// departs says whether the provider declares a departure, and notes that a case came by it.
+// departs says whether the half's device declares a departure, and notes that a case came by it.
 // The case then asserts what the departure says.
-func (s *Suite) departs(id string) bool {
-	for _, d := range s.provider.Departures {
+func (h *half) departs(id string) bool {
+	for _, d := range h.end.Departures {
 		if d.ID == id {
-			s.departed[id] = true
+			h.suite.departed[id] = true
 			return true
 		}
 	}
 	return false
 }
 
-// CheckDepartures fails for each declared departure that no case has come by. It is for the
-// end of a whole run.
-func (s *Suite) CheckDepartures(t T) {
+// CheckDepartures fails for each departure that an end declares and that no case has come by in any
+// of the suites. It is for the end of a whole run: a device shows some of its departures as
+// host 0 and others as host 1.
+func CheckDepartures(t T, suites ...*Suite) {
 	t.Helper()
-	for _, d := range s.provider.Departures {
-		if !s.departed[d.ID] {
-			t.Errorf("%s declares the departure %q, which no case knows", s.provider.Name, d.ID)
+	seen := map[string]bool{}
+	for _, s := range suites {
+		maps.Copy(seen, s.departed)
+	}
+	told := map[string]bool{}
+	for _, s := range suites {
+		for _, e := range s.ends {
+			for _, d := range e.Departures {
+				if !seen[d.ID] && !told[d.ID] {
+					t.Errorf("%s: a device declares the departure %q, which no case has come by", s.provider.Name, d.ID)
+					told[d.ID] = true
+				}
+			}
 		}
 	}
 }

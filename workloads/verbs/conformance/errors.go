@@ -40,9 +40,9 @@ func (f failure) run(t T, s *Suite) {
 	after := p.wr(3, verbs.OpRDMAWrite, p.a.sge(0, 64), 128)
 	want, wantRecv := f.want, f.wantRecv
 	if f.local {
-		want = p.localStatus(want)
+		want = p.a.localStatus(want)
 	}
-	if f.departure != "" && s.departs(f.departure) {
+	if f.departure != "" && p.b.departs(f.departure) {
 		want, wantRecv = f.departs, f.departsRcv
 	}
 	p.a.send(p.a.qp, good)
@@ -81,7 +81,7 @@ func (p *pair) checkEvent(f failure) {
 	if f.event == 0 {
 		return
 	}
-	if f.event == verbs.EventQPReqErr && p.s.departs(NoRequestErrEvent) {
+	if f.event == verbs.EventQPReqErr && p.b.departs(NoRequestErrEvent) {
 		if n := p.b.async.count(p.t, f.event); n != 0 {
 			p.t.Errorf("%s: %d events %v, declared as never made", f.name, n, f.event)
 		}
@@ -159,9 +159,9 @@ func localErrorCases() []Case {
 	)
 }
 
-// localStatus is the status of a request that A's QP finds at fault before it sends anything.
-func (p *pair) localStatus(want verbs.Status) verbs.Status {
-	if p.s.departs(LocalErrorFlushes) {
+// localStatus is the status of a request that the half's QP finds at fault before it sends anything.
+func (h *half) localStatus(want verbs.Status) verbs.Status {
+	if h.departs(LocalErrorFlushes) {
 		return verbs.WRFlushErr
 	}
 	return want
@@ -183,7 +183,7 @@ func earlierComplete(t T, s *Suite) {
 		wc := p.a.sends.take(1)[0]
 		// Where earlier requests are flushed, they have been executed or not, as UC's.
 		ok := wc.Status == verbs.Success && !flushed
-		if s.departs(LocalErrorFlushes) && wc.Status == verbs.WRFlushErr {
+		if p.a.departs(LocalErrorFlushes) && wc.Status == verbs.WRFlushErr {
 			ok, flushed = true, true
 		}
 		if wc.ID != uint64(i) || !ok {
@@ -195,7 +195,7 @@ func earlierComplete(t T, s *Suite) {
 			p.b.scatter([]span{{100000 + i*3000, 3000}}, p.a.gather([]span{{i * 3000, 3000}}))
 		}
 	}
-	p.a.sends.one(count, p.localStatus(verbs.LocProtErr))
+	p.a.sends.one(count, p.a.localStatus(verbs.LocProtErr))
 	if !flushed {
 		p.check("%d WRITEs before a bad one", count)
 	}
@@ -239,7 +239,7 @@ func unreliableLocalError(t T, s *Suite) {
 	wr := p.wr(1, verbs.OpSend, p.a.sge(0, 100), 0)
 	wr.SGL[0].LKey ^= 0x5500
 	p.a.send(p.a.qp, wr, p.wr(2, verbs.OpSend, p.a.sge(0, 100), 0))
-	p.a.sends.one(1, p.localStatus(verbs.LocProtErr))
+	p.a.sends.one(1, p.a.localStatus(verbs.LocProtErr))
 	p.a.sends.one(2, verbs.WRFlushErr)
 	if st := p.b.query(p.b.qp).State; st != verbs.RTS {
 		t.Errorf("B's QP is in %v", st)

@@ -216,7 +216,7 @@ func failedIsSolicited(t T, s *Suite) {
 	p.b.mustErr("modify QP to ERR", func(done func(error)) {
 		p.b.qp.Modify(verbs.QPAttr{State: verbs.Err}, verbs.MaskState, done)
 	})
-	if s.departs(FlushNotSolicited) {
+	if p.b.departs(FlushNotSolicited) {
 		p.b.recvs.one(5, verbs.WRFlushErr)
 		p.b.pause()
 		if n := p.b.recvs.eventCount(); n != 0 {

@@ -79,7 +79,7 @@ func tooManyReads(t T, s *Suite) {
 	for i := range count {
 		wrs = append(wrs, p.wr(uint64(i), verbs.OpRDMARead, p.a.sge(i*n, n), 1000+i*100))
 	}
-	unlimited := s.departs(ReadsUnlimited)
+	unlimited := p.b.departs(ReadsUnlimited)
 	p.a.send(p.a.qp, wrs...)
 	for i := range count {
 		wc := p.a.sends.take(1)[0]

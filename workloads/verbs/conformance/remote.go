@@ -105,7 +105,7 @@ func badReceive(t T, s *Suite) {
 	p.a.send(p.a.qp, p.wr(1, verbs.OpSend, p.a.sge(0, 100), 0))
 	p.a.sends.one(1, verbs.RemOpErr)
 	want := verbs.LocProtErr
-	if s.departs(BadReceiveStatus) {
+	if p.b.departs(BadReceiveStatus) {
 		want = verbs.LocQPOpErr
 	}
 	p.b.recvs.one(5, want)

@@ -65,7 +65,7 @@ func regionBounds(t T, s *Suite) {
 	}
 	p.b.recv(p.b.qp, verbs.RecvWR{ID: 1, SGL: p.b.sge(0, 2000)})
 	p.a.send(p.a.qp, p.wr(1, verbs.OpSend, []verbs.SGE{{Addr: mem.Addr() + 99, Length: 10, LKey: mr.LKey()}}, 0))
-	p.a.sends.one(1, p.localStatus(verbs.LocProtErr))
+	p.a.sends.one(1, p.a.localStatus(verbs.LocProtErr))
 	p.check("a SEND from before a region's first byte")
 }
 

@@ -166,7 +166,7 @@ func (p *pair) flushPosted(what string) {
 	p.a.toErr(p.a.qp)
 	p.a.recvs.one(1, verbs.WRFlushErr)
 	p.a.recv(p.a.qp, verbs.RecvWR{ID: 2})
-	late := p.s.departs(LateReceiveNotFlushed)
+	late := p.a.departs(LateReceiveNotFlushed)
 	if late {
 		p.a.pause()
 		p.a.recvs.none(what + " receive posted to a QP in ERR, and nothing since")
@@ -187,7 +187,7 @@ func sevenRetries(t T, s *Suite) {
 	o := options{Type: verbs.RC, Timeout: 8, RetryCnt: 7, StopB: true, BState: verbs.Init}
 	p := newPair(t, s, o)
 	p.a.send(p.a.qp, p.wr(1, verbs.OpRDMAWrite, p.a.sge(0, 100), 1000))
-	if !s.departs(SevenRetriesForEver) {
+	if !p.a.departs(SevenRetriesForEver) {
 		p.a.sends.one(1, verbs.RetryExcErr)
 		p.check("eight tries")
 		return

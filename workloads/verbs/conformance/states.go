@@ -206,7 +206,7 @@ func drained(t T, s *Suite) {
 	p.a.mustErr("modify QP to RTS", func(done func(error)) {
 		p.a.qp.Modify(verbs.QPAttr{State: verbs.RTS}, verbs.MaskState, done)
 	})
-	if s.departs(SQDNotResumed) {
+	if p.a.departs(SQDNotResumed) {
 		p.b.send(p.b.qp, ping)
 		p.b.sends.one(2, verbs.Success)
 		p.a.sends.none("a WRITE posted in SQD, back in RTS, with nothing posted since")
@@ -245,7 +245,7 @@ func established(t T, s *Suite) {
 	p.a.sends.one(1, verbs.Success)
 	p.b.scatter([]span{{8, 8}}, p.a.gather([]span{{0, 8}}))
 	p.check("a WRITE to a QP in RTR")
-	if s.departs(NoCommEst) {
+	if p.b.departs(NoCommEst) {
 		p.b.pause()
 		if n := p.b.async.count(t, verbs.EventCommEst); n != 0 {
 			t.Errorf("%d events COMM_EST, declared as never made", n)

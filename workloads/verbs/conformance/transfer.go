@@ -152,7 +152,7 @@ func (p *pair) checkRecv(what string, wc verbs.WC, op verbs.Opcode, n int, imm u
 	} else {
 		imm = 0
 	}
-	if p.s.departs(GRHOnEveryReceive) {
+	if p.b.departs(GRHOnEveryReceive) {
 		flags |= verbs.WithGRH
 	}
 	if wc.Op != wantOp || wc.ByteLen != uint32(n) || wc.Flags != flags || wc.Imm != imm || wc.QPN != p.b.qp.Num() {

@@ -73,7 +73,7 @@ func windowRange(t T, s *Suite, kind verbs.MWType) {
 		p.bind(w, off, n, verbs.RemoteWrite|verbs.RemoteRead)
 		p.a.send(p.a.qp, p.through(p.rkey(w), verbs.OpRDMAWrite, c.off, c.n))
 		want := c.want
-		if c.departure != "" && s.departs(c.departure) {
+		if c.departure != "" && p.b.departs(c.departure) {
 			want = verbs.Success
 		}
 		p.a.sends.one(1, want)
@@ -124,7 +124,7 @@ func windowUnbindable(t T, s *Suite, kind verbs.MWType) {
 			Bind: &verbs.BindMW{MW: w, MR: mr, Addr: mr.Addr(), Length: 100, Access: verbs.RemoteWrite}})
 	})
 	if err == nil {
-		p.b.sends.one(61, p.localStatus(verbs.MWBindErr))
+		p.b.sends.one(61, p.b.localStatus(verbs.MWBindErr))
 	}
 	p.check("a binding to a region without MW_BIND")
 }
@@ -142,7 +142,7 @@ func windowOtherPD(t T, s *Suite) {
 			Bind: &verbs.BindMW{MW: w, MR: mr, Addr: mr.Addr(), Length: 100, Access: verbs.RemoteWrite}})
 	})
 	if err == nil {
-		p.b.sends.one(61, p.localStatus(verbs.MWBindErr))
+		p.b.sends.one(61, p.b.localStatus(verbs.MWBindErr))
 	}
 }
 
