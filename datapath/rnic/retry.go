@@ -148,6 +148,7 @@ func (r *requester) holdOff(w *wqe, code uint8, at loop.Time) {
 	q := r.q
 	if q.attr.RNRRetry != forEver {
 		if r.rnr == 0 {
+			q.dev.count.RNRRetryExceeded++
 			w.status = verbs.RNRRetryExcErr
 			r.retire(at)
 			return

@@ -90,6 +90,9 @@ func TestASendWithoutAReceiveIsTriedRNRRetryTimesAgainAndWaitsAsLongAsTheNAKSays
 		if wc := l.await(t, e[0], 1)[0]; wc.Status != verbs.RNRRetryExcErr {
 			t.Fatalf("rnr_retry %d: %v", c.retry, wc.Status)
 		}
+		if n := e[0].Counters().RNRRetryExceeded; n != 1 {
+			t.Errorf("rnr_retry %d: counted %d that gave up, want 1", c.retry, n)
+		}
 		if len(sent) != int(c.retry)+1 {
 			t.Errorf("rnr_retry %d: the SEND is sent %d times", c.retry, len(sent))
 		}
