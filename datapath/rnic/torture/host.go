@@ -60,7 +60,7 @@ func (h *host) config(frames *link.Pool) rnic.Config {
 	prof.Recovery = p.recovery[h.i]
 	return rnic.Config{
 		Name: fmt.Sprintf("h%d", h.i), Loop: h.node, MAC: roce.MAC{2, 5: byte(h.i)}, Addr: h.addr, MTU: 1500, Rate: p.rate,
-		Seed: p.seed, Profile: prof, Frames: frames, Wire: h.wire, Bugs: p.bugs,
+		Seed: p.seed, Profile: prof, Frames: frames, Wire: h.wire, Bugs: p.bugs, Phantom: p.phantom,
 		Resolve: func(a roce.Addr) (rnic.Neighbor, bool) {
 			o := h.r.hosts[1-h.i]
 			return rnic.Neighbor{MAC: roce.MAC{2, 5: byte(o.i)}, Dst: uint32(o.i), Selective: true}, a == o.addr
@@ -151,7 +151,7 @@ func (h *host) sent(wc *verbs.WC) {
 func (h *host) succeeded(o *op) {
 	h.r.mon.completed(h.i, o, h.node.Now())
 	if o.kind == verbs.OpRDMARead || o.kind == verbs.OpAtomicCmpAndSwp || o.kind == verbs.OpAtomicFetchAndAdd {
-		if got := get(h.mem.Bytes(), o.local); !bytes.Equal(got, o.data) {
+		if got := h.read(o.local...); !bytes.Equal(got, o.data) {
 			h.bad("request %d (%v of %d bytes) brings %s", o.id, o.kind, o.length, differ(got, o.data))
 		}
 	}
@@ -301,7 +301,7 @@ func (h *host) received(wc *verbs.WC) {
 	if o.kind == verbs.OpRDMAWriteWithImm {
 		return
 	}
-	if got := get(h.mem.Bytes(), rc.list)[:o.length]; !bytes.Equal(got, o.data) {
+	if got := h.read(rc.list...)[:o.length]; !bytes.Equal(got, o.data) {
 		h.bad("receive %d of request %d (%v) holds %s", id, o.id, o.kind, differ(got, o.data))
 	}
 }
@@ -317,7 +317,7 @@ func (h *host) arrived(rc *recv, wc *verbs.WC) {
 	if h.r.plan.kind == verbs.UD {
 		from = 40
 	}
-	data := get(h.mem.Bytes(), rc.list)
+	data := h.read(rc.list...)
 	first := 0
 	if f := &h.r.plan.faults[1-h.i]; f.double+f.delay == 0 {
 		first = h.last + 1
@@ -332,7 +332,7 @@ func (h *host) arrived(rc *recv, wc *verbs.WC) {
 			if wc.Op != verbs.WCRecvRDMAWithImm {
 				continue
 			}
-			if got := h.mem.Bytes()[o.remote : o.remote+o.length]; !bytes.Equal(got, o.data) {
+			if got := h.read(span{o.remote, o.length}); !bytes.Equal(got, o.data) {
 				h.bad("request %d (%v) arrived with %s", o.id, o.kind, differ(got, o.data))
 			}
 		} else if !bytes.Equal(data[from:n], o.data) {
@@ -342,6 +342,24 @@ func (h *host) arrived(rc *recv, wc *verbs.WC) {
 		return
 	}
 	h.bad("what arrived (%+v) is no message that was sent after %d", *wc, h.last)
+}
+
+// read is the bytes of a list of the host's memory; of phantom memory, what they would be.
+func (h *host) read(list ...span) (out []byte) {
+	v, ok := h.mem.(verbs.PhantomMemory)
+	if !ok {
+		return get(h.mem.Bytes(), list)
+	}
+	for _, s := range list {
+		for at := s.off; at < s.off+s.n; {
+			stream, off, n := v.At(at)
+			for end := min(at+n, s.off+s.n); at < end; at++ {
+				out = append(out, h.r.plan.byteOf(stream, off))
+				off++
+			}
+		}
+	}
+	return out
 }
 
 // poisoned says that one of the host's requests is meant to fail.

@@ -26,6 +26,7 @@ type plan struct {
 	srq      bool
 	bytes    bool // frames cross as bytes
 	v6       bool
+	phantom  bool // memory without bytes
 	psn      [2]roce.PSN
 	depth    int // of the send queues
 	profile  rnic.Profile
@@ -60,6 +61,7 @@ func newPlan(seed uint64, o *Options) *plan {
 	p.srq = rng.IntN(4) == 0
 	p.bytes = rng.IntN(10) == 0
 	p.v6 = p.bytes && rng.IntN(2) == 0
+	p.phantom = !p.bytes && p.kind != verbs.UD && rng.IntN(5) == 0
 	p.depth = pick(rng, 2, 8, 32, 64)
 	p.late = rng.IntN(3) == 0
 	p.rate = pick[uint64](rng, 10e9, 100e9, 400e9)

@@ -70,11 +70,21 @@ func (h *host) build() (err error) {
 	if err := h.cq.ReqNotify(false); err != nil {
 		return err
 	}
-	if h.mem, err = h.dev.AllocMemory(len(t.w.begin[h.i]), verbs.HostMemory); err != nil {
-		return err
+	access := everyAccess
+	if n := len(t.w.begin[h.i]); p.phantom {
+		v, err := h.dev.AllocPhantom(n, verbs.GPUMemory)
+		if err != nil {
+			return err
+		}
+		v.Stamp(0, n, uint64(1+h.i), 0)
+		h.mem, access = v, access&^verbs.RemoteAtomic
+	} else {
+		if h.mem, err = h.dev.AllocMemory(n, verbs.HostMemory); err != nil {
+			return err
+		}
+		copy(h.mem.Bytes(), t.w.begin[h.i])
 	}
-	copy(h.mem.Bytes(), t.w.begin[h.i])
-	if h.mr, err = call(t, "register memory", func(done func(verbs.MR, error)) { h.pd.RegMR(h.mem, 0, h.mem.Len(), everyAccess, done) }); err != nil {
+	if h.mr, err = call(t, "register memory", func(done func(verbs.MR, error)) { h.pd.RegMR(h.mem, 0, h.mem.Len(), access, done) }); err != nil {
 		return err
 	}
 	init := verbs.QPInit{

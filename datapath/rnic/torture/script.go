@@ -73,28 +73,41 @@ type writer struct {
 func newWriter(p *plan) *writer {
 	w := &writer{p: p, rng: p.rng}
 	for i := range w.want {
-		w.begin[i] = noise(nil, sourceLen+targetLen, p.seed*2+uint64(i))
+		w.begin[i] = p.noise(nil, i, sourceLen+targetLen)
 		w.want[i] = append([]byte(nil), w.begin[i]...)
 	}
 	return w
 }
 
-// noise appends n bytes that a seed determines.
-func noise(b []byte, n int, seed uint64) []byte {
+// noise appends what a host's memory is in the beginning from len(b) on: at least n bytes, in eights.
+func (p *plan) noise(b []byte, host, n int) []byte {
 	for ; n > 0; n -= 8 {
-		seed += 0x9e3779b97f4a7c15
-		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		b = binary.LittleEndian.AppendUint64(b, z^z>>31)
+		b = binary.LittleEndian.AppendUint64(b, p.word(host, len(b)/8))
 	}
 	return b
+}
+
+// word is eight bytes of a host's memory as it is in the beginning.
+func (p *plan) word(host, i int) uint64 {
+	seed := p.seed*2 + uint64(host) + uint64(i+1)*0x9e3779b97f4a7c15
+	z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// byteOf is a byte of a stream that phantom memory holds: stream 1 + i is what host i's memory is in the beginning.
+func (p *plan) byteOf(stream, off uint64) byte {
+	if stream == 0 || stream > 2 {
+		return 0
+	}
+	return byte(p.word(int(stream-1), int(off/8)) >> (off % 8 * 8))
 }
 
 // room adds n bytes to a host's memory, guards around them.
 func (w *writer) room(host, n int) span {
 	was := len(w.want[host])
 	off := was + guard + w.rng.IntN(5)
-	w.begin[host] = noise(w.begin[host], off+n+guard-was, w.p.seed^uint64(off))
+	w.begin[host] = w.p.noise(w.begin[host], host, off+n+guard-was)
 	w.want[host] = append(w.want[host], w.begin[host][was:]...)
 	return span{off, n}
 }
@@ -206,6 +219,9 @@ func (d *drafter) draft() *op {
 	default:
 		o.kind = pick(rng, all...)
 	}
+	if d.p.phantom && (o.kind == verbs.OpAtomicFetchAndAdd || o.kind == verbs.OpAtomicCmpAndSwp) {
+		o.kind = verbs.OpRDMARead
+	}
 	if o.kind == verbs.OpSendWithInv && !d.invalidates(o) {
 		o.kind = verbs.OpSend
 	}
@@ -269,7 +285,7 @@ func (d *drafter) source(o *op) {
 		o.length += s.n
 	}
 	o.data = get(d.want[d.from], o.local)
-	if o.length <= 64 && rng.IntN(3) == 0 && len(d.fetched)+len(d.ready) == 0 {
+	if !d.p.phantom && o.length <= 64 && rng.IntN(3) == 0 && len(d.fetched)+len(d.ready) == 0 {
 		o.flags |= verbs.Inline
 	}
 }
@@ -376,7 +392,11 @@ func (d *drafter) receive(o *op) {
 // poisoned makes a last request that must fail.
 func (d *drafter) poisoned() *op {
 	o := &op{recv: -1, window: -1, flags: verbs.Signaled, kind: verbs.OpRDMAWrite, local: []span{{0, 600}}, length: 600, remote: sourceLen, first: d.pos}
-	switch d.rng.IntN(6) {
+	how := d.rng.IntN(6)
+	if how == 3 && d.p.phantom {
+		how = 0
+	}
+	switch how {
 	case 0:
 		o.bad = verbs.RemAccessErr
 		o.spoil = func(wr *verbs.SendWR) { wr.RKey++ }

@@ -82,6 +82,7 @@ func (w *wire) twin(f *link.Frame) *link.Frame {
 	g.Packet = f.Packet
 	g.Len, g.Dst, g.Flow, g.Kind, g.TrafficClass, g.TTL = f.Len, f.Dst, f.Flow, f.Kind, f.TrafficClass, f.TTL
 	g.Buf = append(buf[:0], f.Packet.Payload...)
+	g.Content = append(g.Content[:0], f.Content...)
 	g.Packet.Payload = nil
 	if len(g.Buf) > 0 {
 		g.Packet.Payload = g.Buf
