@@ -62,7 +62,7 @@ func TestIncastDropsOrPausesOrSlowsDownAsTheSettingsSay(t *testing.T) {
 	}
 }
 
-func TestSprayingOverUnequalPathsReordersWhichGoBackNPaysFor(t *testing.T) {
+func TestSprayingOverUnequalPathsReordersWhichGoBackNPaysForAndSelectiveRepeatLessSo(t *testing.T) {
 	const across = `apiVersion: rocebed/v1
 name: across
 topology:
@@ -74,8 +74,12 @@ workloads:
   - {name: cross, kind: write, from: [h1], to: [h5], size: 64KiB, messages: 30}
 `
 	back := grown(t, across+"nics: {recovery: go-back-n}\n")
+	selective := grown(t, across+"nics: {recovery: selective-repeat}\n")
 	if back("out_of_seq_request") == 0 || back("retransmitted_packets") == 0 {
 		t.Errorf("go-back-n under spraying: %v out of sequence, %v sent again", back("out_of_seq_request"), back("retransmitted_packets"))
+	}
+	if got := selective("retransmitted_packets"); got >= back("retransmitted_packets")/4 {
+		t.Errorf("selective repeat sent %v packets again, go-back-n %v", got, back("retransmitted_packets"))
 	}
 }
 
