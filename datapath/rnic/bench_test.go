@@ -16,13 +16,34 @@ func BenchmarkRead(b *testing.B) { benchmark(b, verbs.OpRDMARead, 2<<20) }
 // BenchmarkSmallWrites is messages of one short packet each.
 func BenchmarkSmallWrites(b *testing.B) { benchmark(b, verbs.OpRDMAWrite, 64) }
 
+// BenchmarkStages is BenchmarkWrite with the hardware's stages of a profile; memory is phantom, so that no byte is copied.
+func BenchmarkStages(b *testing.B) {
+	for _, name := range []string{"ideal", "default", "connectx-like"} {
+		b.Run(name, func(b *testing.B) {
+			benchmarkWith(b, verbs.OpRDMAWrite, 2<<20, func(c *Config) {
+				c.Profile, _ = ProfileNamed(name)
+				c.Profile.AckRequestEvery, c.Phantom = 4, true
+			})
+		})
+	}
+}
+
 func benchmark(b *testing.B, op verbs.Opcode, size int) {
+	benchmarkWith(b, op, size, func(c *Config) { c.Profile.AckRequestEvery, c.Profile.MaxUnacked = 4, 256 })
+}
+
+func benchmarkWith(b *testing.B, op verbs.Opcode, size int, config func(c *Config)) {
 	l := newLab(false)
-	l.config = func(c *Config) { c.Profile.AckRequestEvery, c.Profile.MaxUnacked = 4, 256 }
+	l.config = config
 	e := l.pairOf(b, verbs.RC, size, func(_ int, _ *verbs.QPInit, a *verbs.QPAttr) {
 		a.PathMTU, a.Timeout, a.MaxRDAtomic, a.MaxDestRDAtomic = 4096, 14, 16, 16
 	})
 	wr := verbs.SendWR{Op: op, Flags: verbs.Signaled, SGL: e[0].sge(0, size), RemoteAddr: e[1].mem.addr, RKey: e[1].mr.was}
+	if e[0].Phantom() {
+		mems, mrs := phantoms(b, l, e, size)
+		wr.SGL, wr.RemoteAddr, wr.RKey = []verbs.SGE{{Addr: mems[0].Addr(), Length: uint32(size), LKey: mrs[0].LKey()}}, mems[1].Addr(), mrs[1].RKey()
+		mems[0].Stamp(0, size, 7, 0)
+	}
 	packets := max(1, size/4096)
 	const deep = 16
 	var wcs [deep]verbs.WC

@@ -296,3 +296,43 @@ func TestAPacketCostsAnEventAndAnIdleQueuePairNone(t *testing.T) {
 		t.Errorf("500 idle QPs cost %d events", int64(with)-int64(alone))
 	}
 }
+
+// A burst commits packets together: fewer events for the same packets at the same times, and as many more that a pause
+// can't hold back.
+func TestABurstSavesEventsAndChangesNoDeparture(t *testing.T) {
+	run := func(burst int) (events uint64, last []loop.Time, late int) {
+		l := profiled(func(_ int, p *Profile) { p.Scheduler.Burst = burst })
+		e := l.pairOf(t, verbs.RC, 1<<20, nil)
+		p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+		stream(t, p, 400)
+		l.until(l.v.Now().Add(20 * time.Microsecond))
+		l.wires[0].hold = func(f *link.Frame, at loop.Time) loop.Time { last = append(last, at); return at }
+		before := l.v.Handled()
+		l.until(l.v.Now().Add(300 * time.Microsecond))
+		events = l.v.Handled() - before
+		var pfc roce.PFC
+		pfc.Set(3, 1000)
+		l.pause(e[0].Device, roce.KindPFC, pfc)
+		arrives := l.v.Now().Add(labDelay)
+		l.wires[0].hold = func(_ *link.Frame, at loop.Time) loop.Time {
+			if at > arrives {
+				late++
+			}
+			return at
+		}
+		l.until(arrives.Add(4 * time.Microsecond))
+		return events, last, late
+	}
+	one, at1, late1 := run(0)
+	four, at4, late4 := run(4)
+	n := len(at1)
+	if len(at4) < n-4 || len(at4) > n+4 || at4[0] != at1[0] || at4[n/2] != at1[n/2] {
+		t.Errorf("%d packets one by one, %d in bursts; departures %v and %v, %v and %v", n, len(at4), at1[0], at4[0], at1[n/2], at4[n/2])
+	}
+	if saved := float64(one-four) / float64(n); saved < 0.7 || saved > 0.76 {
+		t.Errorf("a burst of four saves %.2f events a packet", saved)
+	}
+	if late1 > 1 || late4 > 4 || late4 <= late1 {
+		t.Errorf("%d packets left after the pause one by one, %d in bursts", late1, late4)
+	}
+}
