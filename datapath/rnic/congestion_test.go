@@ -113,6 +113,25 @@ func TestALimitedQueuePairSendsAtItsRateAndTheOthersTakeTheRest(t *testing.T) {
 	}
 }
 
+// A queue pair that is reset is a new flow: it begins at line rate.
+func TestAResetQueuePairForgetsItsRate(t *testing.T) {
+	l := profiled(withDCQCN("paper", nil))
+	e := l.pairOf(t, verbs.RC, 1<<20, nil)
+	f := l.frames.Get()
+	f.Kind, f.Packet = roce.KindRoCE, roce.NewCNP(e[0].qp.num)
+	f.Packet.Dst, f.Packet.Src = l.addrs[0], l.addrs[1]
+	e[0].Receive(f)
+	q := e[0].qp
+	if q.pace == nil || q.tx.port.pace != q.pace || q.rx.port.pace != q.pace {
+		t.Fatal("the CNP found nobody")
+	}
+	q.Modify(verbs.QPAttr{State: verbs.Reset}, verbs.MaskState, func(error) {})
+	l.until(l.v.Now().Add(time.Microsecond))
+	if q.pace != nil || q.tx.port.pace != nil || q.rx.port.pace != nil {
+		t.Error("it keeps its limiter")
+	}
+}
+
 func TestREADResponsesAreLimitedAtTheirResponder(t *testing.T) {
 	l := profiled(withDCQCN("paper", func(p *dcqcn.Params) { p.RPGTimeReset, p.RPGByteReset = 10*time.Millisecond, 0 }))
 	e := l.pairOf(t, verbs.RC, 1<<20, nil)

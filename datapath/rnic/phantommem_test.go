@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
 
@@ -163,6 +165,37 @@ func TestPhantomMemoryIsForThoseWhoAskForItAndNotForAtomics(t *testing.T) {
 	if m.Free() != nil || m.Len() != 0 {
 		t.Error("it isn't freed")
 	}
+}
+
+// Content that comes to a receive whose memory was freed finds nothing there.
+func TestContentForFreedMemoryIsLostAndHarmless(t *testing.T) {
+	l := newLab(false)
+	l.config = func(c *Config) { c.Phantom = true }
+	p := l.pairOf(t, verbs.RC, 8192, nil)
+	mems, mrs := phantoms(t, l, p, 8192)
+	for _, stream := range []uint64{0, 9} {
+		mems[0].Stamp(0, 8192, stream, 0)
+		if err := p[1].qp.PostRecv(verbs.RecvWR{SGL: []verbs.SGE{{Addr: mems[1].Addr(), Length: 8192, LKey: mrs[1].LKey()}}}); err != nil {
+			t.Fatal(err)
+		}
+		freed := false
+		l.wires[0].tap = func(f *link.Frame) bool { // once the first packet has arrived
+			if f.Packet.BTH.Opcode == roce.RCSendLast && !freed && stream == 9 {
+				freed = true
+				if err := mems[1].Free(); err != nil {
+					t.Error(err)
+				}
+			}
+			return true
+		}
+		wr := verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGL: []verbs.SGE{{Addr: mems[0].Addr(), Length: 8192, LKey: mrs[0].LKey()}}}
+		if err := p[0].qp.PostSend(wr); err != nil {
+			t.Fatal(err)
+		}
+		l.await(t, p[0], 1)
+	}
+	// And zeros, which would clear bytes.
+	scatter([]sge{{length: 100, mem: &memory{}}}, 0, nil, []link.Extent{{Len: 100}})
 }
 
 // Bytes that come to phantom memory are something of their own there, zeros are zeros, and what comes from phantom

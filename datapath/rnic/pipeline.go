@@ -22,8 +22,6 @@ type pipeline struct {
 	messageEach time.Duration
 	packetEach  time.Duration
 	mtt, iommu  *translator
-
-	placed loop.Time // when the last write so far is through its translation: writes keep their order
 }
 
 // wqeLen is what a work queue element takes, bytes: mlx5's basic block.
@@ -109,8 +107,7 @@ func (h *pipeline) place(at loop.Time, addr uint64, n int, kind verbs.MemoryKind
 	if h.plain || n == 0 {
 		return at
 	}
-	h.placed = max(h.translate(at, addr, n), h.placed)
-	return h.slot.writeAt(at, h.placed, n, kind)
+	return h.slot.writeAt(at, h.translate(at, addr, n), n, kind)
 }
 
 // tell traces a sender's packet.

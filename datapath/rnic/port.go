@@ -139,7 +139,7 @@ func (p *port) run() {
 			p.d.hw.tell(s, StageQueue, start, psn, carried)
 			p.d.hw.tell(s, StageWire, end, psn, carried)
 		}
-		p.sent(s, now, start, end, n)
+		p.sent(s, now, start, n)
 	}
 	p.sending = false
 }

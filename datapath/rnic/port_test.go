@@ -217,6 +217,62 @@ func TestAPortObeysOnlyThePausesThatItsProfileNames(t *testing.T) {
 	}
 }
 
+func TestControlOfAPausedPriorityWaitsToo(t *testing.T) {
+	l := profiled(nil)
+	e := l.pairOf(t, verbs.RC, 1<<20, nil)
+	p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+	var pfc roce.PFC
+	pfc.Set(3, 0xffff)
+	f := l.frames.Get()
+	f.Kind, f.Len, f.PFC = roce.KindPFC, roce.MinFrameLen, pfc
+	f.ArriveAt(e[1].Device, 0)
+	l.wires[0].from.Post(func() { l.wires[0].from.Send(l.wires[1].from, 0, l.v.Now().Add(labDelay), &f.Timer) })
+	l.until(l.v.Now().Add(2 * time.Microsecond))
+	acks := 0
+	l.wires[1].tap = func(*link.Frame) bool { acks++; return true }
+	stream(t, p, 1)
+	l.until(l.v.Now().Add(100 * time.Microsecond))
+	if acks != 0 {
+		t.Error("an ACK of the paused priority left")
+	}
+	l.await(t, p[0], 1)
+}
+
+// A UD QP sends in the priority of each datagram's address handle: one that is paused doesn't leave, whatever was sent before.
+func TestADatagramIsSentInItsOwnPriority(t *testing.T) {
+	l := profiled(func(_ int, p *Profile) { p.Pause.Lossless = 1<<3 | 1<<1 })
+	e := l.pairOf(t, verbs.UD, 1<<20, nil)
+	handles := map[uint8]verbs.AH{}
+	for _, dscp := range []uint8{8, 26} {
+		e[0].pd.CreateAH(verbs.AHAttr{DGID: l.addrs[1].Netip(), TrafficClass: roce.TrafficClass(dscp, roce.NotECT)}, func(a verbs.AH, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			handles[dscp] = a
+		})
+	}
+	l.settle(t, func() bool { return len(handles) == 2 })
+	var pfc roce.PFC
+	pfc.Set(3, 0xffff)
+	l.pause(e[0].Device, roce.KindPFC, pfc)
+	l.until(l.v.Now().Add(2 * time.Microsecond))
+	n := l.tally()
+	for i, dscp := range []uint8{8, 8, 26, 8} {
+		wr := verbs.SendWR{ID: uint64(i), Op: verbs.OpSend, SGL: e[0].sge(0, 100), AH: handles[dscp], RemoteQPN: e[1].qp.num, RemoteQKey: 1}
+		if err := e[0].qp.PostSend(wr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.until(l.v.Now().Add(50 * time.Microsecond))
+	if n.class[3] != 0 || n.class[1] != 200 {
+		t.Errorf("priority 3, which is paused, sent %d bytes, priority 1 %d; the datagram behind keeps its order", n.class[3], n.class[1])
+	}
+	l.until(l.v.Now().Add(400 * time.Microsecond))
+	if n.class[3] != 100 || n.class[1] != 300 {
+		t.Errorf("after the pause priority 3 has sent %d bytes, priority 1 %d", n.class[3], n.class[1])
+	}
+}
+
 // ACKs of the other direction go before data, and a CNP's priority before both.
 func TestControlDoesNotWaitBehindData(t *testing.T) {
 	l := profiled(nil)

@@ -55,7 +55,7 @@ func (r *responder) answer(psn roce.PSN, s roce.Syndrome, at loop.Time) {
 		r.port.spent = false
 		return
 	}
-	r.q.dev.port.control(r.acknowledge(psn, s), max(at, r.port.last))
+	r.q.dev.port.control(r.acknowledge(psn, s), at)
 }
 
 // acknowledge makes an ACK or a NAK.

@@ -72,6 +72,47 @@ func TestAFlowAtLineRateNeverWaitsAndOneThatIdledCatchesUpOnePacket(t *testing.T
 	}
 }
 
+// What is owed when the rate changes is paid off at the old rate up to then, at the new one from then on.
+func TestAChangeOfTheRateHoldsFromThenOn(t *testing.T) {
+	c, _ := testPace(t, "paper", 100*dcqcn.Gbps) // nothing raises the rate for 55 µs
+	c.onCNP(0)
+	old := c.rp.Rate()
+	c.sent(0, 0, 4166)
+	half := loop.Time(c.next(0) / 2)
+	c.onCNP(half)
+	now := c.rp.Rate()
+	if now >= old {
+		t.Fatalf("the rate went from %v to %v", old, now)
+	}
+	owed := 4190*8 - float64(old)*float64(half)/1e9 // bits
+	want := float64(half) + owed/float64(now)*1e9
+	if got := float64(c.next(half)); got < want || got > want+2 {
+		t.Errorf("the next packet starts at %v ns, want %.1f", got, want)
+	}
+}
+
+// The byte counter raises the rate of a flow that sends, without any timer.
+func TestWhatAFlowSendsRaisesItsRate(t *testing.T) {
+	p, _ := dcqcn.ProfileNamed("paper")
+	p.Params.RPGTimeReset, p.Params.RPGByteReset = 0, 20_000
+	r, err := dcqcn.NewReaction(p.Params, 100*dcqcn.Gbps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &pace{rp: r.Flow(), rate: 100 * dcqcn.Gbps}
+	c.onCNP(0)
+	c.onCNP(1)
+	before := c.rp.Rate()
+	now := loop.Time(1)
+	for range 6 {
+		now = max(now, c.next(now))
+		c.sent(now, now, 4166)
+	}
+	if c.rp.Rate() <= before {
+		t.Errorf("after 25 KB the rate is %v, it was %v", c.rp.Rate(), before)
+	}
+}
+
 // At 1 Mb/s a packet takes 33 ms, in which the rate recovers hundreds of times: the packet behind it must
 // not wait for what the rate was.
 func TestASlowFlowWakesWhenItsRateRises(t *testing.T) {

@@ -17,7 +17,6 @@ type sender struct {
 	src      source
 	priority uint8
 	state    senderState
-	last     loop.Time // when its last packet so far leaves
 
 	// The source says these of the packet that next returns.
 	spent bool             // it knows that it has no other: it will call ready again when it has
@@ -116,8 +115,7 @@ func (p *port) pull(s *sender, now, start loop.Time) *link.Frame {
 }
 
 // sent notes a packet of n bytes of a source that is on the line.
-func (p *port) sent(s *sender, now, start, end loop.Time, n int32) {
-	s.last = end
+func (p *port) sent(s *sender, now, start loop.Time, n int32) {
 	if s.pace != nil {
 		s.pace.sent(now, start, n)
 	}

@@ -33,7 +33,9 @@ func (l *lab) one(t *testing.T, p [2]*end, n int) time.Duration {
 func pairWith(t *testing.T, change func(host int, p *Profile)) (*lab, [2]*end) {
 	l := profiled(change)
 	e := l.pairOf(t, verbs.RC, 1<<20, nil)
-	return l, l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+	p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+	l.until(l.v.Now().Add(10 * time.Microsecond)) // later than anything that could be done ahead
+	return l, p
 }
 
 // Each stage's latency is paid once by a message and never by a stream: with all of them a line is as full as with none.
@@ -49,6 +51,7 @@ func TestLatenciesAddUpForAMessageAndCostAStreamNothing(t *testing.T) {
 		"WQE fetch":                    {func(s *Stages) { s.WQEFetch = 450 }, 450},
 		"headers":                      {func(s *Stages) { s.Headers = 60 }, 60},
 		"DMA read":                     {func(s *Stages) { s.PCIe.HostRead = 500 }, 500},
+		"DMA read, however early":      {func(s *Stages) { s.PCIe.HostRead, s.Prefetch = 500, 2*time.Microsecond }, 500},
 		"context, there and back":      {func(s *Stages) { s.RxContext = 120 }, 240},
 		"CQE":                          {func(s *Stages) { s.CQEWrite = 300 }, 300},
 		"MTT misses, here and there":   {func(s *Stages) { s.MTT = Translate{Entries: 8, Page: 4096, Miss: 700} }, 1400},
@@ -194,6 +197,55 @@ func TestAPauseIsRepeatedAsLongAsItLastsAndEndsWithTheBuffer(t *testing.T) {
 	}
 	if p[1].Counters().Priority[3].RxBufferDiscards != 0 || p[0].Counters().PacketSeqErr != 0 {
 		t.Error("something was lost")
+	}
+}
+
+// What misses its translation on arrival holds up what comes behind it: the receive pipeline keeps its order.
+func TestWritesToMemoryKeepTheirOrder(t *testing.T) {
+	var h pipeline
+	c := Config{Profile: Profile{Stages: Stages{MTT: Translate{Entries: 8, Page: 4096, Miss: 700, Parallel: 4}}}}
+	if err := h.init(&c); err != nil {
+		t.Fatal(err)
+	}
+	h.place(0, 4096, 64, verbs.HostMemory) // both pages are known from here on
+	h.place(0, 8192, 64, verbs.HostMemory)
+	miss := h.place(10_000, 1<<20, 64, verbs.HostMemory)
+	hit := h.place(10_001, 4096, 64, verbs.HostMemory)
+	if miss != 10_700 || hit != 10_700 {
+		t.Errorf("a miss is through at %v, the hit behind it at %v", miss, hit)
+	}
+}
+
+// The ACK of a WRITE stays behind the responses of the READ before it, however long those wait for their payload.
+func TestAnACKDoesNotOvertakeAREADsResponses(t *testing.T) {
+	l, p := pairWith(t, func(_ int, p *Profile) { p.Stages.PCIe.HostRead = 5 * time.Microsecond })
+	for i, op := range []verbs.Opcode{verbs.OpRDMARead, verbs.OpRDMAWrite, verbs.OpRDMARead, verbs.OpRDMAWrite} {
+		wr := verbs.SendWR{ID: uint64(i), Op: op, Flags: verbs.Signaled, SGL: p[0].sge(0, 3000), RemoteAddr: p[1].mem.addr + 500_000, RKey: p[1].mr.was}
+		if err := p[0].qp.PostSend(wr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.await(t, p[0], 4)
+	if c := p[0].Counters(); c.ImpliedNakSeqErr != 0 || c.RetransmittedPackets != 0 || c.LocalAckTimeoutErr != 0 {
+		t.Errorf("%d implied NAKs, %d sent again, %d timeouts", c.ImpliedNakSeqErr, c.RetransmittedPackets, c.LocalAckTimeoutErr)
+	}
+}
+
+// A packet that waits for its payload when its queue pair fails goes back to the pool.
+func TestAQueuePairInErrorTakesBackWhatWaitsForItsPayload(t *testing.T) {
+	l, p := pairWith(t, func(_ int, p *Profile) { p.Stages.PCIe.HostRead = 500 * time.Microsecond })
+	stream(t, p, 3)
+	l.until(l.v.Now().Add(20 * time.Microsecond))
+	if p[0].qp.tx.port.held == nil {
+		t.Fatal("nothing waits")
+	}
+	p[0].qp.Modify(verbs.QPAttr{State: verbs.Err}, verbs.MaskState, func(error) {})
+	l.until(l.v.Now().Add(2 * time.Millisecond))
+	if n := p[0].Counters().TxPackets; n != 0 {
+		t.Errorf("%d packets left all the same", n)
+	}
+	if l.frames.Made() != uint64(l.frames.Idle()) {
+		t.Errorf("%d frames were made, %d are back", l.frames.Made(), l.frames.Idle())
 	}
 }
 
