@@ -35,6 +35,7 @@ var commands = []func() *cobra.Command{
 
 func main() {
 	guest.InitIfAsked()
+	rootless(os.Args[1:])
 	slog.SetLogLoggerLevel(slog.LevelWarn) // what is well is said by the commands themselves
 	os.Exit(run(os.Args[1:]))
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/workloads/verbs/ibv"
 )
 
@@ -33,7 +34,7 @@ func Capable(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || linux.Rootless() {
 		errs = append(errs, errors.New("it takes root"))
 	}
 	var u unix.Utsname

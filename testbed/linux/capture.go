@@ -45,7 +45,7 @@ func (n *Namespace) Capture(port string, at func(time.Time) loop.Time, sink fabr
 	}
 	c := &capture{fd: fd, wake: wake, at: at, sink: sink, ended: make(chan struct{})}
 	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureBuffer),
+		receiveRoom(fd, captureBuffer),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: hostOrder(unix.ETH_P_ALL), Ifindex: l.Index}))
 	if err != nil {

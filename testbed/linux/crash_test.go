@@ -25,6 +25,14 @@ import (
 const holderEnv = "ROCEBED_TEST_HOLD"
 
 func TestMain(m *testing.M) {
+	InWorld()
+	if what := os.Getenv(userEnv); what != "" {
+		if err := asUser(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if what := os.Getenv(holderEnv); what != "" {
 		hold(what)
 		return

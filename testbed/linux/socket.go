@@ -39,7 +39,7 @@ func openRouteSocket() (*routeSocket, error) {
 	// Both only make errors better; kernels since 4.12 have them.
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer); err != nil {
+	if err := receiveRoom(fd, receiveBuffer); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("give an rtnetlink socket a buffer of %d bytes: %w", receiveBuffer, err)
 	}
@@ -208,4 +208,13 @@ func kernelsWord(msg []byte) string {
 		at += (n + 3) &^ 3
 	}
 	return ""
+}
+
+// receiveRoom gives a socket room for n bytes; in a user namespace as much of it as the machine lets users have.
+func receiveRoom(fd, n int) error {
+	err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, n)
+	if errors.Is(err, unix.EPERM) && Rootless() {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, n)
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/testbed/linux"
 )
 
 // LeastDilation is the least that calibration chooses: a general-purpose kernel wakes a thread some hundred microseconds late
@@ -27,7 +29,10 @@ func Capable() error {
 		return fmt.Errorf("its kernel's release %s is older than %d.%d", release, leastKernel[0], leastKernel[1])
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("it takes root")
+		if err := linux.UserNamespaces(); err != nil {
+			return fmt.Errorf("it takes root, or a user namespace: %w", err)
+		}
+		return errors.New("it takes root, or a user namespace, which the rocebed command enters by itself")
 	}
 	return nil
 }
