@@ -134,8 +134,10 @@ func (r *run) expectations(sum record.Summary) []record.Expectation {
 // keyNames are the counters that a result table shows when they moved, in order.
 var keyNames = []string{
 	"sent_pkts", "out_of_seq_request", "duplicate_request", "rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
-	"rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err", "send_err", "link_downed", "qdisc_drops", "ecn_marked",
-	"if_rx_dropped", "if_tx_dropped", "softnet_dropped",
+	"local_ack_timeout_err", "retransmitted_packets",
+	"rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err", "send_err", "link_downed",
+	"qdisc_drops", "queue_drops", "port_drops", "headroom_drops", "ecn_marked", "np_cnp_sent", "rp_cnp_handled", "tx_prio_pause",
+	"if_rx_dropped", "if_tx_dropped", "socket_dropped", "softnet_dropped",
 }
 
 func keyCounters(table *metrics.Table) []record.Counter {

@@ -255,7 +255,11 @@ func eachReport(rd *record.Reader, sum *record.Summary, put func(name string, co
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return errors.Join(put("report.html", page), put("junit.xml", junit))
+	object, err := sum.JSON()
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return errors.Join(put(record.SummaryFile, object), put("report.html", page), put("junit.xml", junit))
 }
 
 // phased is the run's progress with its steps timed for the manifest.

@@ -83,7 +83,9 @@ func TestTimersAreRoundedUpToTheProfilesTick(t *testing.T) {
 func TestASendWithoutAReceiveIsTriedRNRRetryTimesAgainAndWaitsAsLongAsTheNAKSays(t *testing.T) {
 	for _, c := range []struct{ retry, timer uint8 }{{0, 1}, {1, 1}, {3, 9}, {6, 14}, {6, 0}} {
 		l := newLab(false)
-		e := l.pairOf(t, verbs.RC, 4096, func(_ int, _ *verbs.QPInit, a *verbs.QPAttr) { a.RNRRetry, a.MinRNRTimer, a.Timeout = c.retry, c.timer, 0 })
+		e := l.pairOf(t, verbs.RC, 4096, func(_ int, _ *verbs.QPInit, a *verbs.QPAttr) {
+			a.RNRRetry, a.MinRNRTimer, a.Timeout = c.retry, c.timer, 0
+		})
 		var sent []loop.Time
 		l.sentAt(&sent, true)
 		e[0].post(t, verbs.SendWR{ID: 1, Op: verbs.OpSend, Flags: verbs.Signaled, SGL: e[0].sge(0, 100)})

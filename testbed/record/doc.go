@@ -12,6 +12,7 @@
 //	  faults.json        faults with their hits
 //	  verdicts.json      expectations and the values they saw
 //	  captures/*.pcapng  packets, where a capture was asked for
+//	summary.json         the result as one object: what reports are made of, and what a comparison reads
 //	report.html, junit.xml
 //
 // The hash in the manifest is the SHA-256 of one line per file of data/, sorted by path:

@@ -48,7 +48,7 @@ func (r *Reader) Manifest() Manifest { return r.manifest }
 // Verify hashes data/ again and compares.
 func (r *Reader) Verify() error {
 	if !r.manifest.Complete {
-		return fmt.Errorf("record %s is incomplete: the run was cut short or is still going on", r.dir)
+		return r.incomplete()
 	}
 	got, err := Hash(filepath.Join(r.dir, dataDir))
 	if err != nil {
@@ -75,6 +75,29 @@ func (r *Reader) JSON(name string, v any) error {
 		return fmt.Errorf("record %s: %s: %w", r.dir, name, err)
 	}
 	return nil
+}
+
+// Summary is what the run came to, as `run --json` printed it. What only the manifest knows (where the record is now, the
+// verdict of the machine around a guest) is the manifest's. A record that was cut short has none.
+func (r *Reader) Summary() (*Summary, error) {
+	if !r.manifest.Complete {
+		return nil, r.incomplete()
+	}
+	b, err := os.ReadFile(filepath.Join(r.dir, SummaryFile))
+	if err != nil {
+		return nil, fmt.Errorf("record %s holds no summary: %w", r.dir, err)
+	}
+	var s Summary
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("record %s: %s: %w", r.dir, SummaryFile, err)
+	}
+	m := &r.manifest
+	s.Record, s.Hash, s.Verdict, s.Guest, s.Wall, s.Problems = r.dir, m.Hash, m.Verdict, m.Guest, m.Wall, append([]string{}, m.Problems...)
+	return &s, nil
+}
+
+func (r *Reader) incomplete() error {
+	return fmt.Errorf("record %s is incomplete: the run was cut short or is still going on", r.dir)
 }
 
 // Events are all events in order of time, those of one time as they were written. A last line

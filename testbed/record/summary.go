@@ -37,6 +37,9 @@ type Summary struct {
 	Wall time.Duration `json:"wall_ns"` // of the whole run, wall time
 }
 
+// JSON is the summary as an object for people and programs, a key a line.
+func (s *Summary) JSON() ([]byte, error) { return encode(s, "  ") }
+
 // Workload is a workload's result.
 type Workload struct {
 	Name          string `json:"name"`

@@ -31,8 +31,11 @@ const (
 	CapturesDir   = "captures"
 )
 
-// ManifestFile lies beside data/.
-const ManifestFile = "manifest.json"
+// ManifestFile and SummaryFile lie beside data/.
+const (
+	ManifestFile = "manifest.json"
+	SummaryFile  = "summary.json" // what `run --json` prints
+)
 
 const dataDir = "data"
 
