@@ -9,9 +9,9 @@ import (
 	"github.com/rocebed/rocebed/datapath/dcqcn"
 )
 
-// lossless3 pauses RoCE's usual priority alone. The thresholds are ours: XOFF at about 40 packets, and headroom
-// for 100 m of cable, the peer's reaction and two packets at 100 Gb/s, threefold.
-var lossless3 = Pause{Lossless: 1 << 3, XOFF: 160_000, XON: 80_000, Headroom: 100_000}
+// lossless3 pauses RoCE's usual priority alone. The thresholds are ours: XOFF at about 40 packets, headroom for 2 km of
+// cable at 100 Gb/s, 300 m at 400 Gb/s (docs/asic.md has the formula).
+var lossless3 = Pause{Lossless: 1 << 3, XOFF: 160_000, XON: 80_000, Headroom: 300_000}
 
 // fair gives CNPs' priority strict precedence, and the others equal shares.
 var fair = Scheduler{Burst: 1, Weights: [8]int{4, 4, 4, 4, 4, 4, 0, 4}}

@@ -37,13 +37,12 @@ func (t *Translate) Validate() error {
 // translator is a translation at work. A hit costs nothing; a miss takes Miss, of which Parallel
 // can be under way. The cache evicts what was used least recently.
 type translator struct {
-	hits, misses uint64
+	hits, misses uint64 // who finds a page that is being fetched waits for it, and hits
 
 	shift  uint
 	miss   time.Duration
 	each   time.Duration // a miss keeps the walker for so long
 	walker server
-	last   uint64 // the page used last, plus one
 
 	// The cache: nodes in a list from most to least recently used, and in chains by hash.
 	nodes []pageNode
@@ -56,8 +55,9 @@ type translator struct {
 
 type pageNode struct {
 	page       uint64
-	prev, next int32 // by use
-	chain      int32 // by hash
+	known      loop.Time // when it has been fetched
+	prev, next int32     // by use
+	chain      int32     // by hash
 }
 
 const nobody = -1
@@ -82,17 +82,15 @@ func newTranslator(t *Translate) *translator {
 func (r *translator) at(now loop.Time, addr uint64, n int) loop.Time {
 	ready := now
 	for page, end := addr>>r.shift, (addr+uint64(max(n, 1))-1)>>r.shift; page <= end; page++ {
-		if page+1 == r.last {
+		hit := r.first != nobody && r.nodes[r.first].page == page || r.touch(page)
+		n := &r.nodes[r.first]
+		if hit {
 			r.hits++
-			continue
+		} else {
+			r.misses++
+			n.known = r.walker.occupy(now, r.each).Add(r.miss)
 		}
-		r.last = page + 1
-		if r.touch(page) {
-			r.hits++
-			continue
-		}
-		r.misses++
-		ready = max(ready, r.walker.occupy(now, r.each).Add(r.miss))
+		ready = max(ready, n.known)
 	}
 	return ready
 }

@@ -73,9 +73,24 @@ func TestMissesOverlapAsFarAsTheWalkerCan(t *testing.T) {
 		if first != c.first || last != c.last {
 			t.Errorf("%d in parallel: the first is known at %v and the last at %v, want %v and %v", c.parallel, first, last, c.first, c.last)
 		}
-		if at := r.at(7, 99*4096, 64); at != 7 {
+		if at := r.at(100_000, 99*4096, 64); at != 100_000 {
 			t.Errorf("a hit is known at %v", at)
 		}
+	}
+}
+
+func TestWhoFindsAPageThatIsBeingFetchedWaitsForIt(t *testing.T) {
+	r := newTranslator(&Translate{Entries: 8, Page: 4096, Miss: 500, Parallel: 8})
+	r.at(0, 4096, 64)
+	if at := r.at(100, 4096+64, 64); at != 500 {
+		t.Errorf("the second access knows it at %v, the first at 500ns", at)
+	}
+	r.at(200, 8192, 64)
+	if at := r.at(300, 4096, 64); at != 500 || r.misses != 2 {
+		t.Errorf("known at %v with %d misses", at, r.misses)
+	}
+	if at := r.at(600, 4096, 64); at != 600 {
+		t.Errorf("once it is there it is known at %v", at)
 	}
 }
 
