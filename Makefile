@@ -55,7 +55,7 @@ test: setup ## units with -race, what needs root here, and the kernel suites in 
 	@$(GO) run ./internal/leftover -- scripts/test.sh
 
 .PHONY: suites
-suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto|sim
+suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto|soft|sim
 	@$(GO) run ./internal/leftover -- scripts/suites.sh $(BACKEND)
 
 .PHONY: soak

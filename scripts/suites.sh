@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # suites.sh BACKEND [PACKAGE-PATTERN…]: runs the tests that need a real rxe, and the suites.
 # Where this kernel can't do rxe, their binaries are shipped into a guest and run there.
-# In virtual time (sim) the suites run right here, those that are about more than one backend.
+# On software nodes (soft, and sim in virtual time) the suites run right here, those that are about more than one backend.
 # TEST_FLAGS goes to every binary (-test.run=… -ginkgo.focus=…). Nothing may skip for want of rxe or root: ROCEBED_TESTS_MUST_RUN turns such a skip into a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-backend=${1:?usage: suites.sh kernel|auto|sim [PACKAGES]}
+backend=${1:?usage: suites.sh kernel|auto|soft|sim [PACKAGES]}
 shift
 case $backend in
   kernel | auto) ;;
-  sim)
+  soft | sim)
     [ $# -gt 0 ] || set -- $(grep -rl --include='*_test.go' 'bed\.Need(' suites | xargs -n1 dirname | sort -u | sed 's#^#./#')
     # shellcheck disable=SC2086
-    ROCEBED_BACKEND=sim exec go test -count=1 "$@" -args ${TEST_FLAGS:-} ;;
-  *) echo "suites: there is no backend '$backend'; known: kernel, auto, sim" >&2; exit 2 ;;
+    ROCEBED_BACKEND=$backend exec go test -count=1 "$@" -args ${TEST_FLAGS:-} ;;
+  *) echo "suites: there is no backend '$backend'; known: kernel, auto, soft, sim" >&2; exit 2 ;;
 esac
 
 # Packages with a test that says it needs rxe, and every suite.

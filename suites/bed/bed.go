@@ -11,7 +11,7 @@
 // Specs are about what the transport does, not about how fast: on a machine too busy for the links' rates they
 // only warn (docs/dilation.md).
 // A failing spec shows the run's result table and its last events. ROCEBED_BACKEND chooses the
-// backend: kernel (which an empty one is) or sim.
+// backend: kernel (which an empty one is), soft or sim.
 package bed
 
 import (
