@@ -41,7 +41,7 @@ func refuse(at string, all []feature) error {
 }
 
 func refuseNIC(at string, m *fabric.NICModel) error {
-	return refuse(at, []feature{
+	err := refuse(at, []feature{
 		{"profile", m.Profile != "" && m.Profile != "rxe", "its NICs are rdma_rxe and nothing else"},
 		{"recovery", m.Recovery != "" && m.Recovery != "go-back-n", "rdma_rxe goes back N"},
 		{"dcqcn", m.DCQCN != nil && m.DCQCN.Profile != fabric.DCQCNOff, "rdma_rxe sends no CNPs and doesn't react to them"},
@@ -49,9 +49,12 @@ func refuseNIC(at string, m *fabric.NICModel) error {
 		{"ack", m.Ack != nil, "rdma_rxe's acknowledgements are as they are"},
 		{"priorities", m.Priorities != nil, "an rxe port has one queue"},
 		{"pfc", m.PFC != nil, "an rxe port neither sends nor obeys pauses"},
-		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes"},
 		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe"},
 	})
+	if m.Memory == fabric.MemoryPhantom {
+		err = errors.Join(err, strict.At(at+".memory", "the kernel backend can't: rdma_rxe moves real bytes (backend sim can do without)"))
+	}
+	return err
 }
 
 func refuseSwitch(at string, m *fabric.SwitchModel) error {

@@ -5,6 +5,7 @@ package soft
 import (
 	"errors"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -41,6 +42,16 @@ func (c *Config) Check() error {
 		if want := kindOf(n); n.Kind != "" && n.Kind != want {
 			errs = append(errs, strict.At("topology", "node %s: the soft backend makes %s and %s nodes, not %s (the kernel backend does)", n.Name, topo.SoftHost, topo.SoftSwitch, n.Kind))
 		}
+	}
+	nics := &c.Settings.NICs
+	refuseNIC := func(at string, m *fabric.NICModel) {
+		if m.Memory == fabric.MemoryPhantom {
+			errs = append(errs, strict.At(at+".memory", "the soft backend can't: its packets are real bytes (backend sim can do without)"))
+		}
+	}
+	refuseNIC("nics", &nics.NICModel)
+	for i := range nics.Override {
+		refuseNIC("nics.override["+strconv.Itoa(i)+"]", &nics.Override[i].NICModel)
 	}
 	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings))...)
 }
