@@ -40,6 +40,14 @@ type Summary struct {
 // JSON is the summary as an object for people and programs, a key a line.
 func (s *Summary) JSON() ([]byte, error) { return encode(s, "  ") }
 
+// Clock says in a few words what time the run lived in.
+func (s *Summary) Clock() string {
+	if s.Backend == "sim" {
+		return "virtual time"
+	}
+	return fmt.Sprintf("dilation %d", s.Dilation)
+}
+
 // Workload is a workload's result.
 type Workload struct {
 	Name          string `json:"name"`

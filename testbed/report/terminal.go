@@ -26,7 +26,7 @@ func Terminal(w io.Writer, s *record.Summary, colour bool) error {
 	if s.Verdict != record.Pass {
 		verdict = p.bad("FAIL")
 	}
-	fmt.Fprintf(&b, "\n%s  %s  backend %s, dilation %d, seed %d, %s of wall time\n", verdict, p.bold(s.Name), where, s.Dilation, s.Seed, Span(s.Wall))
+	fmt.Fprintf(&b, "\n%s  %s  backend %s, %s, seed %d, %s of wall time\n", verdict, p.bold(s.Name), where, s.Clock(), s.Seed, Span(s.Wall))
 
 	if len(s.Workloads) > 0 {
 		t := table{head: []string{"", "workload", "kind", "bytes", "verified", "goodput", "p50", "p99", "errors", "retries"},
