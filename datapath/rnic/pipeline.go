@@ -46,16 +46,17 @@ func (h *pipeline) init(c *Config) error {
 	return nil
 }
 
-// doorbell is when a WQE that is posted now can be worked on.
-func (h *pipeline) doorbell(now loop.Time) loop.Time {
+// doorbell is when the first of n WQEs that are posted now can be worked on, and how long after it each of the others.
+func (h *pipeline) doorbell(now loop.Time, n int) (first loop.Time, each time.Duration) {
 	if h.plain {
-		return now
+		return now, 0
 	}
-	at := h.doorbells.occupy(now.Add(h.st.Doorbell), h.messageEach)
+	first = h.doorbells.occupy(now.Add(h.st.Doorbell), time.Duration(n)*h.messageEach)
 	if h.st.WQEFetch > 0 {
-		at = h.slot.transfer(at, wqeLen, verbs.HostMemory).Add(h.st.WQEFetch)
+		// What PCIe has to do now is what it waits for; it doesn't hold up what is read until then.
+		first = first.Add(h.slot.transfer(now, n*wqeLen, verbs.HostMemory).Sub(now) + h.st.WQEFetch)
 	}
-	return at
+	return first, h.messageEach
 }
 
 // translate is how long the addresses of n bytes take to be known.

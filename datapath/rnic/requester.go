@@ -86,12 +86,13 @@ func (r *requester) kick() {
 
 // rung is told that n requests were posted.
 func (r *requester) rung(now loop.Time, n int) {
-	at := r.q.dev.hw.doorbell(now)
-	for i := r.ring.tail - uint32(n); i != r.ring.tail; i++ {
-		r.ring.at(i).ready = at
+	at, each := r.q.dev.hw.doorbell(now, n)
+	for i, ready := r.ring.tail-uint32(n), at; i != r.ring.tail; i++ {
+		r.ring.at(i).ready = ready
+		ready = ready.Add(each)
 	}
 	if r.q.dev.hw.trace != nil {
-		r.posted(now, at, n)
+		r.posted(now, n)
 	}
 	if at <= now {
 		r.kick()

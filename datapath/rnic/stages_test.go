@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -75,6 +76,35 @@ func TestLatenciesAddUpForAMessageAndCostAStreamNothing(t *testing.T) {
 	})
 	if slow < 0.999*fast || fast < 0.98e11 {
 		t.Errorf("a stream runs at %.2f Gb/s with all stages, at %.2f without", slow/1e9, fast/1e9)
+	}
+}
+
+// A batch of short messages is taken at the message rate, whether it is posted at once or one by one.
+func TestShortMessagesGoAtTheMessageRate(t *testing.T) {
+	for _, batch := range []int{1, 50} {
+		l, p := pairWith(t, func(_ int, p *Profile) { p.Stages.MessageRate = 2e6 })
+		wr := verbs.SendWR{Op: verbs.OpRDMAWrite, Flags: verbs.Signaled, SGL: p[0].sge(0, 8), RemoteAddr: p[1].mem.addr, RKey: p[1].mr.was}
+		wrs := make([]verbs.SendWR, batch)
+		for i := range wrs {
+			wrs[i] = wr
+		}
+		var first, last loop.Time
+		l.wires[0].hold = func(_ *link.Frame, at loop.Time) loop.Time {
+			if first == 0 {
+				first = at
+			}
+			last = at
+			return at
+		}
+		for range 500 / batch {
+			if err := p[0].qp.PostSend(wrs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.await(t, p[0], 500)
+		if each := last.Sub(first) / 499; each < 499 || each > 503 {
+			t.Errorf("posted %d at a time a message leaves every %v, want 500ns", batch, each)
+		}
 	}
 }
 

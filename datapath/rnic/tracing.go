@@ -8,8 +8,8 @@ import (
 
 // What a device with a Tracer does besides.
 
-// posted traces the last n requests of the queue, which the device has at a time.
-func (r *requester) posted(now, at loop.Time, n int) {
+// posted traces the last n requests of the queue.
+func (r *requester) posted(now loop.Time, n int) {
 	h := &r.q.dev.hw
 	for i := r.ring.tail - uint32(n); i != r.ring.tail; i++ {
 		w := r.ring.at(i)
@@ -18,7 +18,7 @@ func (r *requester) posted(now, at loop.Time, n int) {
 		h.trace.Trace(e)
 		e.At, e.Stage = now.Add(h.st.Doorbell), StageDoorbell
 		h.trace.Trace(e)
-		e.At, e.Stage = at, StageWQEFetch
+		e.At, e.Stage = w.ready, StageWQEFetch
 		h.trace.Trace(e)
 	}
 }
