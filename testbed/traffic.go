@@ -17,8 +17,9 @@ import (
 // Once workloads were told to stop, what is outstanding may complete for stopGently; then queue
 // pairs are moved to the error state, and all must be over within stopDeadline. Wall times.
 const (
-	stopGently   = 5 * time.Second
-	stopDeadline = 60 * time.Second
+	stopGently        = 5 * time.Second
+	stopGentlyVirtual = time.Second // what is outstanding may be more than a machine computes in any time that one waits
+	stopDeadline      = 60 * time.Second
 )
 
 // traffic is the middle of a run: workloads, faults and readings on a living fabric. It has a
@@ -204,7 +205,11 @@ func (t *traffic) wait(ctx context.Context) {
 	}
 	t.time.loop().Post(t.faults.end)
 	if len(t.r.s.Workloads) > 0 {
-		gentle, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGently)
+		patience := stopGently
+		if _, virtual := t.fab.(fabric.Virtual); virtual {
+			patience = stopGentlyVirtual
+		}
+		gentle, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		t.engine.Stop(gentle)
 		if errors.Is(t.time.await(gentle, t), errStill) {
