@@ -49,13 +49,12 @@ func (d *Device) CreateCQ(depth int, onEvent func(verbs.CQ), done func(verbs.CQ,
 	}
 	c := &compQueue{object: object{dev: d}, depth: depth, onEvent: onEvent}
 	c.timer.Fire = c.wake
-	d.cqs++
 	answer[verbs.CQ](d, op, c, nil, done)
 }
 
 // Destroy implements verbs.CQ.
 func (c *compQueue) Destroy(done func(error)) {
-	c.kill("destroy CQ", func() { c.dev.loop.Disarm(&c.timer); c.dev.cqs-- }, done)
+	c.kill("destroy CQ", func() { c.dev.loop.Disarm(&c.timer) }, done)
 }
 
 // Poll implements verbs.CQ.

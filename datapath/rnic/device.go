@@ -57,10 +57,7 @@ type Device struct {
 	qps     []*qp // by the lower 16 bits of their numbers
 	freeQPs []uint32
 	keys    keyTable
-	space   uint64 // next free virtual address
-	pds     int    // allocated, and so on
-	cqs     int
-	srqs    int
+	space   uint64    // next free virtual address
 	mems    []*memory // by address
 	onAsync func(verbs.AsyncEvent)
 }

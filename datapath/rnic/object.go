@@ -45,12 +45,11 @@ func (d *Device) AllocPD(done func(verbs.PD, error)) {
 		answer[verbs.PD](d, "allocate PD", nil, ErrClosed, done)
 		return
 	}
-	d.pds++
 	answer[verbs.PD](d, "allocate PD", &pd{object{dev: d}}, nil, done)
 }
 
 // Dealloc implements verbs.PD.
-func (p *pd) Dealloc(done func(error)) { p.kill("deallocate PD", func() { p.dev.pds-- }, done) }
+func (p *pd) Dealloc(done func(error)) { p.kill("deallocate PD", func() {}, done) }
 
 // ah is an address handle.
 type ah struct {

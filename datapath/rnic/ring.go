@@ -7,10 +7,9 @@ type ring[T any] struct {
 	head, tail uint32
 }
 
-func (r *ring[T]) len() uint32       { return r.tail - r.head }
-func (r *ring[T]) at(i uint32) *T    { return &r.slots[i&uint32(len(r.slots)-1)] }
-func (r *ring[T]) front() *T         { return r.at(r.head) }
-func (r *ring[T]) has(i uint32) bool { return i != r.tail }
+func (r *ring[T]) len() uint32    { return r.tail - r.head }
+func (r *ring[T]) at(i uint32) *T { return &r.slots[i&uint32(len(r.slots)-1)] }
+func (r *ring[T]) front() *T      { return r.at(r.head) }
 
 // add gives the element behind the last, as its last user left it. Pointers to others are not good any more.
 func (r *ring[T]) add() *T {

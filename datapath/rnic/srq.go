@@ -28,7 +28,6 @@ func (p *pd) CreateSRQ(init verbs.SRQInit, done func(verbs.SRQ, error)) {
 		return
 	}
 	p.uses++
-	d.srqs++
 	answer[verbs.SRQ](d, op, &srq{object: object{dev: d}, pd: p, init: init}, nil, done)
 }
 
@@ -70,5 +69,5 @@ func (s *srq) watch() {
 
 // Destroy implements verbs.SRQ.
 func (s *srq) Destroy(done func(error)) {
-	s.kill("destroy SRQ", func() { s.pd.uses--; s.dev.srqs-- }, done)
+	s.kill("destroy SRQ", func() { s.pd.uses-- }, done)
 }

@@ -24,7 +24,6 @@ type wire struct {
 	bytes  bool
 	mon    *monitor
 	out    int // which direction's requests it carries
-	scrap  []byte
 }
 
 // Send implements link.Wire.
