@@ -111,3 +111,18 @@ func TestMovingMessagesAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestMSNsHave24Bits(t *testing.T) {
+	l := newLab(false)
+	e := l.pairOf(t, verbs.RC, 64, nil)
+	var got []uint32
+	l.wires[1].tap = func(f *link.Frame) bool { got = append(got, f.Packet.AETH.MSN); return true }
+	for _, msn := range []uint32{0, 0xffff, 0xfffffe, 0xffffff} {
+		e[1].qp.rx.msn = msn
+		e[0].post(t, e[0].write(e[1], 1, 8))
+		l.await(t, e[0], 1)
+		if want := (msn + 1) & 0xffffff; got[len(got)-1] != want {
+			t.Errorf("the message after %#x is answered with MSN %#x", msn, got[len(got)-1])
+		}
+	}
+}

@@ -37,6 +37,7 @@ type plan struct {
 	poison   bool
 	late     bool // receives come late
 	messages [2]int
+	target   int // bytes that the peer's requests go to
 	rate     uint64
 }
 
@@ -73,6 +74,11 @@ func newPlan(seed uint64, o *Options) *plan {
 		p.messages[i] = rng.IntN(30)
 	}
 	p.messages[0]++
+	p.target = 4096
+	if rng.IntN(40) == 0 { // long enough for what counts in windows of 1,024 PSNs
+		p.target, p.mtu = 32768, 256
+		p.messages = [2]int{30 + rng.IntN(30), 30 + rng.IntN(30)}
+	}
 	if rng.IntN(3) == 0 { // a make's hardware, congestion control and pauses under habits drawn by lot
 		names := rnic.ProfileNames()
 		p.profile, _ = rnic.ProfileNamed(names[rng.IntN(len(names))])

@@ -147,7 +147,7 @@ func (h *host) open() (err error) {
 		if h.mws[i], err = call(t, "allocate window", func(done func(verbs.MW, error)) { h.pd.AllocMW(verbs.MWType2, done) }); err != nil {
 			return err
 		}
-		b := verbs.BindMW{MW: h.mws[i], MR: h.mr, Addr: h.mem.Addr() + sourceLen, Length: targetLen, Access: everyAccess &^ (verbs.LocalWrite | verbs.MWBind)}
+		b := verbs.BindMW{MW: h.mws[i], MR: h.mr, Addr: h.mem.Addr() + sourceLen, Length: uint64(p.target), Access: everyAccess &^ (verbs.LocalWrite | verbs.MWBind)}
 		if err := h.qp.PostSend(verbs.SendWR{ID: bindID + uint64(i), Op: verbs.OpBindMW, Flags: verbs.Signaled, Bind: &b}); err != nil {
 			return err
 		}

@@ -57,7 +57,6 @@ func (s *script) of(pos int) int { return sort.SearchInts(s.ends, pos+1) }
 // behind them what each READ and each receive has for itself.
 const (
 	sourceLen = 4096
-	targetLen = 4096
 	windows   = 2
 	guard     = 3
 )
@@ -73,7 +72,7 @@ type writer struct {
 func newWriter(p *plan) *writer {
 	w := &writer{p: p, rng: p.rng}
 	for i := range w.want {
-		w.begin[i] = p.noise(nil, i, sourceLen+targetLen)
+		w.begin[i] = p.noise(nil, i, sourceLen+p.target)
 		w.want[i] = append([]byte(nil), w.begin[i]...)
 	}
 	return w
@@ -135,13 +134,16 @@ func (w *writer) size() int {
 	if w.p.kind == verbs.UD {
 		return pick(rng, 0, 1, rng.IntN(200), rng.IntN(1000))
 	}
+	if w.p.target > 4096 && rng.IntN(2) == 0 {
+		return rng.IntN(w.p.target / 2)
+	}
 	switch rng.IntN(8) {
 	case 0:
 		return rng.IntN(4)
 	case 1, 2:
 		return max(0, mtu*(1+rng.IntN(4))+rng.IntN(3)-1)
 	case 3:
-		return rng.IntN(targetLen / 2)
+		return rng.IntN(w.p.target / 2)
 	}
 	return rng.IntN(3 * mtu)
 }
@@ -271,7 +273,7 @@ func (d *drafter) source(o *op) {
 			o.local = []span{d.ready[k]}
 		}
 	} else {
-		n := min(d.size(), targetLen/2)
+		n := min(d.size(), sourceLen/2)
 		for k := 1 + rng.IntN(3); k > 0; k-- {
 			part := n
 			if k > 1 {
@@ -297,7 +299,7 @@ func (d *drafter) target(o *op) {
 		o.remote = s.off
 		return
 	}
-	o.remote = sourceLen + d.rng.IntN(targetLen-o.length+1)
+	o.remote = sourceLen + d.rng.IntN(d.p.target-o.length+1)
 	d.through(o)
 	d.disturb(o, span{o.remote, o.length})
 	copy(d.want[d.to][o.remote:], o.data)
@@ -321,8 +323,8 @@ func (d *drafter) disturb(o *op, s span) {
 }
 
 func (d *drafter) read(o *op) {
-	o.length = min(d.size(), targetLen)
-	o.remote = sourceLen + d.rng.IntN(targetLen-o.length+1)
+	o.length = min(d.size(), d.p.target)
+	o.remote = sourceLen + d.rng.IntN(d.p.target-o.length+1)
 	d.through(o)
 	o.data = append([]byte(nil), d.want[d.to][o.remote:o.remote+o.length]...)
 	o.local = d.pieces(d.from, o.length)
@@ -333,7 +335,7 @@ func (d *drafter) read(o *op) {
 
 func (d *drafter) atomic(o *op) {
 	o.length = 8
-	o.remote = sourceLen + 8*d.rng.IntN(pick(d.rng, 2, targetLen/8))
+	o.remote = sourceLen + 8*d.rng.IntN(pick(d.rng, 2, d.p.target/8))
 	d.through(o)
 	d.disturb(o, span{o.remote, 8})
 	word := d.want[d.to][o.remote : o.remote+8]
@@ -378,7 +380,7 @@ func (d *drafter) receive(o *op) {
 		}
 	}
 	if d.p.kind != verbs.RC { // which message takes it is open
-		n = targetLen
+		n = d.p.target
 	}
 	r.length = n + pick(d.rng, 0, 0, 7)
 	r.list = d.pieces(d.to, r.length)
