@@ -163,3 +163,35 @@ func TestSelectiveRepeatPlacesWhatOvertakesAndCompletesInOrder(t *testing.T) {
 		t.Errorf("%d timeouts; %d packets came out of sequence", c.LocalAckTimeoutErr, e[1].count.OutOfSequence)
 	}
 }
+
+func TestEachGapIsAnsweredByOneNAKWhateverFilledTheOneBefore(t *testing.T) {
+	l := newLab(false)
+	e := l.pairOf(t, verbs.RC, 4096, nil)
+	naks := 0
+	l.wires[1].tap = func(f *link.Frame) bool {
+		if f.Packet.BTH.Opcode == roce.RCAcknowledge && f.Packet.AETH.Syndrome == roce.NAK(roce.NAKPSNSequenceError) {
+			naks++
+		}
+		return false
+	}
+	request := func(op roce.Opcode, psn roce.PSN) {
+		f := e[0].frame(&e[0].qp.path, op, e[1].qp.num, psn, 0)
+		f.Packet.Payload = nil
+		f.Packet.RETH = roce.RETH{VA: e[1].mem.addr, RKey: e[1].mr.was}
+		f.Packet.AtomicETH = roce.AtomicETH{VA: e[1].mem.addr, RKey: e[1].mr.was}
+		e[1].Receive(f)
+		l.v.RunUntil(l.v.Now().Add(10 * labDelay))
+	}
+	psn := e[1].qp.rx.epsn
+	for i, op := range []roce.Opcode{roce.RCRDMAWriteOnly, roce.RCRDMAReadRequest, roce.RCFetchAdd, roce.RCSendOnly, roce.RCRDMAWriteOnly, roce.RCCmpSwap} {
+		e[1].recv(t, verbs.RecvWR{})
+		for k := range 3 {
+			request(roce.RCRDMAWriteOnly, psn.Add(1+k))
+		}
+		if naks != i+1 {
+			t.Fatalf("gap %d: %d NAKs so far for as many gaps", i+1, naks)
+		}
+		request(op, psn)
+		psn = psn.Next()
+	}
+}
