@@ -36,6 +36,12 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 		c.trees(n, lines)
 	}
 	for _, h := range f.hosts {
+		if h.soft != nil {
+			samples, err := h.soft.Collect(ctx)
+			c.failed(err)
+			c.samples = append(c.samples, samples...)
+			continue
+		}
 		c.counters(h)
 		late := h.loop.Stats().Late.Max
 		c.add("loop_lateness_max", float64(f.cfg.Dilation.Fabric(late)), h.name)

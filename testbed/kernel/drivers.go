@@ -15,7 +15,11 @@ import (
 type drivers map[topo.Kind]fabric.Driver
 
 func driversOf(f *Fabric) drivers {
-	return drivers{topo.RxeHost: rxeHosts{f}, topo.LinuxSwitch: linuxSwitches{f}}
+	d := drivers{topo.RxeHost: rxeHosts{f}, topo.LinuxSwitch: linuxSwitches{f}}
+	if f.cfg.SoftHost != nil {
+		d[topo.SoftHost] = softHosts{f}
+	}
+	return d
 }
 
 // of is the driver of a node; one that names no kind gets this backend's for its role.
@@ -62,6 +66,29 @@ func (d rxeHosts) Check(n *topo.Node) error {
 // Build makes the host's ports.
 func (d rxeHosts) Build(_ context.Context, n *topo.Node) (fabric.Node, error) {
 	made, err := d.f.newNode(n, topo.RxeHost)
+	if err != nil {
+		return nil, err
+	}
+	return &host{node: made}, nil
+}
+
+// softHosts makes soft-hosts: the ports' trees are this backend's, what sends and receives on them is not.
+type softHosts struct{ f *Fabric }
+
+// Kind is soft-host.
+func (softHosts) Kind() topo.Kind { return topo.SoftHost }
+
+// Check refuses a node that is no host, or whose links can't be at the fabric's dilation.
+func (d softHosts) Check(n *topo.Node) error {
+	if n.Role != topo.Host {
+		return fmt.Errorf("%s: a switch can't be a %s", n.Name, topo.SoftHost)
+	}
+	return d.f.checkPorts(n)
+}
+
+// Build makes the host's ports; its devices come when the cables are connected (host.start).
+func (d softHosts) Build(_ context.Context, n *topo.Node) (fabric.Node, error) {
+	made, err := d.f.newNode(n, topo.SoftHost)
 	if err != nil {
 		return nil, err
 	}

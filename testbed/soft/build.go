@@ -38,6 +38,7 @@ type Fabric struct {
 	sw      map[string]*silicon.Switch
 	inject  *injector
 	threads func()
+	guest   bool // its nodes live in another's fabric, where links have their own delay
 	base    baseline
 
 	mu       sync.Mutex
@@ -104,7 +105,7 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.add(ctx, &t.Nodes[i], cpus[i], maker); err != nil {
+		if err := f.add(ctx, &t.Nodes[i], f.wiring.Node(t.Nodes[i].Name), cpus[i], maker); err != nil {
 			return err
 		}
 	}
@@ -116,12 +117,15 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 	return f.JudgeKeepUp()
 }
 
-// add makes a node and starts it.
-func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.Maker) error {
-	ns, kind := f.wiring.Node(n.Name), kindOf(n)
+// add makes a node in its namespace and starts it.
+func (f *Fabric) add(ctx context.Context, n *topo.Node, ns *linux.Namespace, cpu int, maker *silicon.Maker) error {
+	kind := kindOf(n)
 	var ports []portConfig
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		c := portConfig{plan: p, link: &f.cfg.Plan.Topology.Links[p.Link]}
+		if !f.guest {
+			c.delay = c.link.Delay
+		}
 		c.room = f.cfg.room(c.link)
 		c.fromHost = f.cfg.Plan.Node(p.Peer.Node).Role == topo.Host
 		if kind == topo.SoftSwitch {
@@ -262,16 +266,7 @@ func (f *Fabric) Close(ctx context.Context) error {
 		f.control.Close()
 		f.control = nil
 	}
-	for _, n := range f.nodes {
-		n.stop() // all of them before the first socket closes: they look at each other's
-	}
-	for _, n := range f.nodes {
-		errs = append(errs, n.Close(ctx))
-	}
-	if f.threads != nil {
-		f.threads()
-		f.threads = nil
-	}
+	errs = append(errs, f.dismiss(ctx))
 	if err := f.cfg.Testbed.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("take down the fabric: %w", err))
 	}

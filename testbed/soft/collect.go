@@ -53,22 +53,29 @@ func (c *collector) add(name string, v float64, labels ...string) {
 	c.Samples = append(c.Samples, metrics.Sample{Name: name, Labels: labels, Value: v})
 }
 
-// node reads how a node keeps up, and its interfaces.
-func (c *collector) node(n *node) {
+// pace reads how a node keeps up.
+func (c *collector) pace(n *node) {
 	d := c.f.cfg.Dilation
 	c.add("loop_lateness_max", float64(d.Fabric(n.loop.Stats().Late.Max)), n.name)
-	ns := c.f.wiring.Node(n.name)
-	handle, err := ns.Handle()
-	c.failed(err)
-	for i, p := range n.ports {
+	for _, p := range n.ports {
 		c.add("pacer_lateness_max", float64(d.Fabric(p.counts.late.read().most)), n.name, p.ref.Port)
 		c.add("socket_refused", float64(p.counts.unsent.Load()), n.name, p.ref.Port)
 		drops, err := p.sock.Drops()
 		c.failed(err)
 		c.add("socket_dropped", float64(drops), n.name, p.ref.Port)
-		if handle == nil {
-			continue
-		}
+	}
+}
+
+// node reads how a node keeps up, and its interfaces.
+func (c *collector) node(n *node) {
+	c.pace(n)
+	ns := c.f.wiring.Node(n.name)
+	handle, err := ns.Handle()
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	for i, p := range n.ports {
 		l, err := handle.LinkByIndex(ns.Links()[i].Index)
 		if err != nil {
 			c.failed(fmt.Errorf("%s: read interface: %w", p.ref, err))

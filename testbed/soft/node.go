@@ -42,6 +42,8 @@ type closer interface{ Close() error }
 type portConfig struct {
 	plan topo.PlanPort
 	link *topo.Link
+	// delay is what the port adds to the time that a frame takes: the link's, or none where something else has it.
+	delay loop.Duration
 	// room is how many bytes of frames the kernel keeps for the port.
 	room int
 	// number, set for ports of a switch, gives the fabric's number of the port with an address. A host's
@@ -71,7 +73,7 @@ func newNode(n *topo.Node, kind topo.Kind, ns *linux.Namespace, cpu int, d loop.
 		if err != nil {
 			return nil, err
 		}
-		p := &port{node: made, index: uint16(i), sock: sock, ref: c.plan.Ref, mac: roce.MAC(c.plan.MAC), delay: c.link.Delay, lineRate: faster(c.link.Rate), fromHost: c.fromHost, number: c.number}
+		p := &port{node: made, index: uint16(i), sock: sock, ref: c.plan.Ref, mac: roce.MAC(c.plan.MAC), delay: c.delay, lineRate: faster(c.link.Rate), fromHost: c.fromHost, number: c.number}
 		made.ports = append(made.ports, p)
 		if err := made.poller.Add(sock); err != nil {
 			return nil, err

@@ -146,6 +146,11 @@ func (q *qp) putSend(to *C.struct_rb_send_wr, wr *verbs.SendWR) error {
 		remote_qkey: C.uint32_t(wr.RemoteQKey),
 	}
 	if q.kind == verbs.UD {
+		// ibv_send_wr keeps the address handle where other operations keep theirs, and rdma-core's rxe follows it
+		// whatever the operation.
+		if wr.Op != verbs.OpSend && wr.Op != verbs.OpSendWithImm && wr.Op != verbs.OpLocalInv && wr.Op != verbs.OpBindMW {
+			return fmt.Errorf("%w: UD has SENDs alone", unix.EINVAL)
+		}
 		h, ok := wr.AH.(*ah)
 		if !ok || h.dead {
 			return fmt.Errorf("%w: a UD send needs a living address handle", unix.EINVAL)
