@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/rnic"
 	"github.com/rocebed/rocebed/datapath/roce"
@@ -15,7 +15,7 @@ import (
 
 // host is a device and what it has to do.
 type host struct {
-	r    *run
+	r    *pair
 	i    int
 	node *loop.Node
 	addr roce.Addr
@@ -28,7 +28,7 @@ type host struct {
 	qp   verbs.QP
 	ah   verbs.AH
 	mws  [windows]verbs.MW
-	wire *wire
+	rng  *rand.Rand
 
 	mine   *script // what it asks for
 	theirs *script // what it is asked for
@@ -51,21 +51,6 @@ const bindID = 1 << 33
 
 func (h *host) bad(format string, args ...any) {
 	h.r.mon.violated("host %d at %v: %s", h.i, h.node.Now(), fmt.Sprintf(format, args...))
-}
-
-// config is the host's device.
-func (h *host) config(frames *link.Pool) rnic.Config {
-	p := h.r.plan
-	prof := p.profile
-	prof.Recovery = p.recovery[h.i]
-	return rnic.Config{
-		Name: fmt.Sprintf("h%d", h.i), Loop: h.node, MAC: roce.MAC{2, 5: byte(h.i)}, Addr: h.addr, MTU: 1500, Rate: p.rate,
-		Seed: p.seed, Profile: prof, Frames: frames, Wire: h.wire, Bugs: p.bugs, Phantom: p.phantom,
-		Resolve: func(a roce.Addr) (rnic.Neighbor, bool) {
-			o := h.r.hosts[1-h.i]
-			return rnic.Neighbor{MAC: roce.MAC{2, 5: byte(o.i)}, Dst: uint32(o.i), Selective: true}, a == o.addr
-		},
-	}
 }
 
 // onEvent takes what has completed.
@@ -251,7 +236,7 @@ func (h *host) give() {
 		}
 		h.given++
 		if h.r.plan.late {
-			h.node.Arm(&h.giveAt, h.node.Now().Add(time.Duration(h.wire.rng.IntN(30))*time.Microsecond))
+			h.node.Arm(&h.giveAt, h.node.Now().Add(time.Duration(h.rng.IntN(30))*time.Microsecond))
 		}
 	}
 }

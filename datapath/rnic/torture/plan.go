@@ -39,6 +39,7 @@ type plan struct {
 	messages [2]int
 	target   int // bytes that the peer's requests go to
 	rate     uint64
+	pairs    int // of queue pairs, each with work of its own
 }
 
 // faults are how often the wire does what, as a fraction of the packets, until the budget is used up.
@@ -113,7 +114,18 @@ func newPlan(seed uint64, o *Options) *plan {
 		}
 	}
 	p.poison = p.kind == verbs.RC && rng.IntN(6) == 0
+	p.pairs = pick(rng, 1, 1, 1, 1, 1, 1, 2, 4)
 	return p
+}
+
+// beside is the plan of another pair of the same devices.
+func (p *plan) beside(k int, o *Options) *plan {
+	n := newPlan(p.seed^uint64(k)<<56, o)
+	n.profile, n.recovery, n.bugs, n.faults, n.rate = p.profile, p.recovery, p.bugs, p.faults, p.rate
+	n.bytes, n.v6 = p.bytes, p.v6
+	n.phantom = n.phantom && !n.bytes
+	n.mtu = min(n.mtu, 1024)
+	return n
 }
 
 func someFaults(rng *rand.Rand) faults {

@@ -8,7 +8,7 @@ import (
 )
 
 // call makes a call that completes by callback and waits for it.
-func call[V any](t *run, what string, start func(done func(V, error))) (V, error) {
+func call[V any](t *bed, what string, start func(done func(V, error))) (V, error) {
 	var v V
 	var err error
 	over := false
@@ -22,15 +22,15 @@ func call[V any](t *run, what string, start func(done func(V, error))) (V, error
 	return v, err
 }
 
-func callErr(t *run, what string, start func(done func(error))) error {
+func callErr(t *bed, what string, start func(done func(error))) error {
 	_, err := call(t, what, func(done func(struct{}, error)) { start(func(err error) { done(struct{}{}, err) }) })
 	return err
 }
 
 const everyAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic | verbs.MWBind
 
-// prepare makes everything, connects it, and has the work begin.
-func (t *run) prepare() error {
+// prepare makes everything and connects it.
+func (t *pair) prepare() error {
 	for _, h := range t.hosts {
 		if err := h.build(); err != nil {
 			return err
@@ -49,17 +49,21 @@ func (t *run) prepare() error {
 			return err
 		}
 	}
-	t.started = true
-	for i, h := range t.hosts {
-		h.wire.faults = t.plan.faults[i]
-		h.give()
-		h.pump()
-	}
 	return nil
 }
 
+// start has the work begin, on wires that are bad from now on.
+func (t *pair) start() {
+	t.started = true
+	for i, h := range t.hosts {
+		t.wires[i].faults = t.bed.plan.faults[i]
+		h.give()
+		h.pump()
+	}
+}
+
 func (h *host) build() (err error) {
-	t, p := h.r, h.r.plan
+	t, p, r := h.r.bed, h.r.plan, h.r
 	if h.pd, err = call(t, "allocate PD", h.dev.AllocPD); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (h *host) build() (err error) {
 		return err
 	}
 	access := everyAccess
-	if n := len(t.w.begin[h.i]); p.phantom {
+	if n := len(r.w.begin[h.i]); p.phantom {
 		v, err := h.dev.AllocPhantom(n, verbs.GPUMemory)
 		if err != nil {
 			return err
@@ -82,7 +86,7 @@ func (h *host) build() (err error) {
 		if h.mem, err = h.dev.AllocMemory(n, verbs.HostMemory); err != nil {
 			return err
 		}
-		copy(h.mem.Bytes(), t.w.begin[h.i])
+		copy(h.mem.Bytes(), r.w.begin[h.i])
 	}
 	if h.mr, err = call(t, "register memory", func(done func(verbs.MR, error)) { h.pd.RegMR(h.mem, 0, h.mem.Len(), access, done) }); err != nil {
 		return err
@@ -104,8 +108,8 @@ func (h *host) build() (err error) {
 
 // modify takes the QP to its next state.
 func (h *host) modify(to verbs.QPState) error {
-	t, p := h.r, h.r.plan
-	peer := t.hosts[1-h.i]
+	t, p, r := h.r.bed, h.r.plan, h.r
+	peer := r.hosts[1-h.i]
 	a := p.attr
 	a.State = to
 	a.AH = verbs.AHAttr{DGID: peer.addr.Netip(), TrafficClass: 106}
@@ -133,10 +137,10 @@ func (h *host) modify(to verbs.QPState) error {
 
 // open makes what the peer's requests go through.
 func (h *host) open() (err error) {
-	t, p := h.r, h.r.plan
+	t, p, r := h.r.bed, h.r.plan, h.r
 	if p.kind == verbs.UD {
 		h.ah, err = call(t, "create AH", func(done func(verbs.AH, error)) {
-			h.pd.CreateAH(verbs.AHAttr{DGID: t.hosts[1-h.i].addr.Netip()}, done)
+			h.pd.CreateAH(verbs.AHAttr{DGID: r.hosts[1-h.i].addr.Netip()}, done)
 		})
 		return err
 	}

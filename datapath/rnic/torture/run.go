@@ -16,6 +16,7 @@ import (
 type Result struct {
 	Kind      verbs.QPType
 	Recovery  rnic.Recovery
+	Pairs     int // of queue pairs
 	Messages  int
 	Packets   uint64
 	Counters  [2]rnic.Counters
@@ -23,11 +24,20 @@ type Result struct {
 	Took      time.Duration
 }
 
-// run is one run under way.
-type run struct {
+// bed is one run under way: two devices, the wires between them, and pairs of queue pairs with work of their own.
+type bed struct {
+	plan   *plan
+	v      *loop.Virtual
+	frames *link.Pool
+	devs   [2]*rnic.Device
+	wires  [2]*wire
+	pairs  []*pair
+}
+
+// pair is a queue pair of each host's, and what they do.
+type pair struct {
+	*bed
 	plan      *plan
-	v         *loop.Virtual
-	frames    *link.Pool
 	hosts     [2]*host
 	mon       *monitor
 	w         *writer
@@ -43,7 +53,7 @@ type Runner struct{ frames link.Pool }
 // Do makes a run. Its error names what was violated, and the seed.
 func (r *Runner) Do(seed uint64, o Options) (res Result, err error) {
 	p := newPlan(seed, &o)
-	t := &run{plan: p, v: loop.NewVirtual(lookahead), frames: &r.frames}
+	t := &bed{plan: p, v: loop.NewVirtual(lookahead), frames: &r.frames}
 	defer func() {
 		if x := recover(); x != nil {
 			err = fmt.Errorf("panic: %v", x)
@@ -53,47 +63,45 @@ func (r *Runner) Do(seed uint64, o Options) (res Result, err error) {
 		}
 		if err != nil {
 			r.frames = link.Pool{} // a run that was broken off keeps some
-			err = fmt.Errorf("seed %d (%v, %v, path MTU %d, messages %v, faults %+v): %w", seed, p.kind, p.profile.Recovery, p.mtu, p.messages, p.faults, err)
+			err = fmt.Errorf("seed %d (%v, %v, path MTU %d, messages %v, faults %+v): %w", seed, p.kind, p.recovery, p.mtu, p.messages, p.faults, err)
 		}
 	}()
-	if err = t.do(); err != nil {
+	if err = t.do(&o); err != nil {
 		return res, err
 	}
-	res = Result{Kind: p.kind, Recovery: p.profile.Recovery, Messages: len(t.hosts[0].mine.ops) + len(t.hosts[1].mine.ops), Exhausted: t.exhausted, Took: time.Duration(t.v.Now())}
-	for i, h := range t.hosts {
-		res.Counters[i] = h.dev.Counters()
+	res = Result{Kind: p.kind, Recovery: p.profile.Recovery, Pairs: len(t.pairs), Took: time.Duration(t.v.Now())}
+	for _, q := range t.pairs {
+		res.Messages += len(q.hosts[0].mine.ops) + len(q.hosts[1].mine.ops)
+		res.Exhausted = res.Exhausted || q.exhausted
+	}
+	for i, d := range t.devs {
+		res.Counters[i] = d.Counters()
 		res.Packets += res.Counters[i].TxPackets
 	}
 	return res, nil
 }
 
-func (t *run) do() error {
-	p := t.plan
-	t.mon = &monitor{p: p}
-	t.w = newWriter(p)
-	scripts := [2]*script{t.w.write(0), t.w.write(1)}
-	for i := range t.hosts {
-		t.hosts[i] = &host{r: t, i: i, node: t.v.Node(uint32(i)), addr: address(p, i), mine: scripts[i], theirs: scripts[1-i], last: -1}
-		t.mon.dirs[i] = direction{script: scripts[i], naked: map[int]bool{}, clean: !t.faulty()}
-		t.loose[i] = make([]bool, len(t.w.want[i]))
-	}
-	for i, h := range t.hosts {
-		h.wire = &wire{frames: t.frames, from: h.node, to: t.hosts[1-i].node, rng: rand.New(rand.NewPCG(p.seed, uint64(i))), bytes: p.bytes, mon: t.mon, out: i}
-		h.postAt.Fire = func() { h.waiting = false; h.pump() }
-		h.giveAt.Fire = h.give
-	}
-	for i, h := range t.hosts {
-		d, err := rnic.New(h.config(t.frames))
-		if err != nil {
-			return err
-		}
-		h.dev = d
-		t.hosts[1-i].wire.dest = d
-	}
-	if err := t.prepare(); err != nil {
+func (t *bed) do(o *Options) error {
+	if err := t.build(o); err != nil {
 		return err
 	}
-	if err := t.until(time.Second, func() bool { return t.hosts[0].through() && t.hosts[1].through() }); err != nil {
+	for _, q := range t.pairs {
+		if err := q.prepare(); err != nil {
+			return err
+		}
+	}
+	for _, q := range t.pairs {
+		q.start()
+	}
+	through := func() bool {
+		for _, q := range t.pairs {
+			if !q.through() {
+				return false
+			}
+		}
+		return true
+	}
+	if err := t.until(time.Second, through); err != nil {
 		return err
 	}
 	// What is still under way must change nothing.
@@ -101,16 +109,84 @@ func (t *run) do() error {
 	if err := t.until(time.Second, func() bool { return t.v.Now() >= end }); err != nil {
 		return err
 	}
-	if err := t.settle(); err != nil {
-		return err
+	for _, q := range t.pairs {
+		if err := q.settle(); err != nil {
+			return err
+		}
 	}
 	return t.shut()
 }
 
+// build makes devices and wires, and writes what each pair has to do.
+func (t *bed) build(o *Options) error {
+	p := t.plan
+	for i := range t.wires {
+		t.wires[i] = &wire{
+			bed: t, frames: t.frames, from: t.v.Node(uint32(i)), to: t.v.Node(uint32(1 - i)), rng: rand.New(rand.NewPCG(p.seed, uint64(i))), bytes: p.bytes, out: i,
+		}
+		d, err := rnic.New(t.config(i))
+		if err != nil {
+			return err
+		}
+		t.devs[i] = d
+	}
+	for i := range t.wires {
+		t.wires[i].dest = t.devs[1-i]
+	}
+	for k := range p.pairs {
+		own := p
+		if k > 0 {
+			own = p.beside(k, o)
+		}
+		t.pairs = append(t.pairs, newPair(t, own))
+	}
+	return nil
+}
+
+func newPair(t *bed, p *plan) *pair {
+	q := &pair{bed: t, plan: p, mon: &monitor{p: p}, w: newWriter(p)}
+	scripts := [2]*script{q.w.write(0), q.w.write(1)}
+	for i := range q.hosts {
+		h := &host{r: q, i: i, node: t.v.Node(uint32(i)), dev: t.devs[i], addr: address(p, i), mine: scripts[i], theirs: scripts[1-i], last: -1}
+		h.postAt.Fire = func() { h.waiting = false; h.pump() }
+		h.giveAt.Fire = h.give
+		h.rng = rand.New(rand.NewPCG(p.seed, 2+uint64(i)))
+		q.hosts[i] = h
+		q.mon.dirs[i] = direction{script: scripts[i], naked: map[int]bool{}, clean: !q.faulty()}
+		q.loose[i] = make([]bool, len(q.w.want[i]))
+	}
+	return q
+}
+
+// config is a host's device.
+func (t *bed) config(i int) rnic.Config {
+	p := t.plan
+	prof := p.profile
+	prof.Recovery = p.recovery[i]
+	mac := func(i int) roce.MAC { return roce.MAC{2, 5: byte(i)} }
+	return rnic.Config{
+		Name: fmt.Sprintf("h%d", i), Loop: t.v.Node(uint32(i)), MAC: mac(i), Addr: address(p, i), MTU: 1500, Rate: p.rate,
+		Seed: p.seed, Profile: prof, Frames: t.frames, Wire: t.wires[i], Bugs: p.bugs, Phantom: true,
+		Resolve: func(a roce.Addr) (rnic.Neighbor, bool) {
+			return rnic.Neighbor{MAC: mac(1 - i), Dst: uint32(1 - i), Selective: true}, a == address(p, 1-i)
+		},
+	}
+}
+
+// monitor is that of the pair that a packet from a host is of, nil when it is of none.
+func (t *bed) monitor(from int, destQP uint32) *monitor {
+	for _, q := range t.pairs {
+		if to := q.hosts[1-from].qp; to != nil && to.Num() == destQP {
+			return q.mon
+		}
+	}
+	return nil
+}
+
 // shut closes both devices. Every frame must be back in the pool then.
-func (t *run) shut() error {
-	for i, h := range t.hosts {
-		if err := callErr(t, fmt.Sprintf("close device %d", i), h.dev.Close); err != nil {
+func (t *bed) shut() error {
+	for i, d := range t.devs {
+		if err := callErr(t, fmt.Sprintf("close device %d", i), d.Close); err != nil {
 			return err
 		}
 	}
@@ -128,37 +204,55 @@ func address(p *plan, i int) roce.Addr {
 }
 
 // until lets time pass until done, and gives up after a span of it.
-func (t *run) until(most time.Duration, done func() bool) error {
+func (t *bed) until(most time.Duration, done func() bool) error {
 	limit := t.v.Now().Add(most)
 	for steps := 0; !done(); steps++ {
-		if t.mon.err != nil {
-			return t.mon.err
+		if err := t.violation(); err != nil {
+			return err
 		}
-		if !t.v.Step() {
-			if t.started && t.v.Now() < limit && t.hosts[0].through() && t.hosts[1].through() {
-				return nil
+		switch {
+		case !t.v.Step():
+			for _, q := range t.pairs {
+				if !q.started || !q.through() {
+					return t.stuck("nothing is left to happen")
+				}
 			}
-			return t.stuck("nothing is left to happen")
-		}
-		if t.v.Now() > limit || steps > 1<<20 {
+			return nil
+		case t.v.Now() > limit || steps > 1<<22:
 			return t.stuck("no end in sight")
 		}
 	}
-	return t.mon.err
+	return t.violation()
 }
 
-func (t *run) stuck(what string) error {
-	a, b := t.hosts[0], t.hosts[1]
-	return fmt.Errorf("%s at %v: of %d and %d requests %d and %d are done, of %d and %d receives %d and %d", what, t.v.Now(),
-		len(a.mine.ops), len(b.mine.ops), a.next, b.next, len(a.theirs.recvs), len(b.theirs.recvs), a.got, b.got)
+func (t *bed) violation() error {
+	for _, q := range t.pairs {
+		if q.mon.err != nil {
+			return q.mon.err
+		}
+	}
+	return nil
 }
+
+func (t *bed) stuck(what string) error {
+	for _, q := range t.pairs {
+		if a, b := q.hosts[0], q.hosts[1]; !q.through() {
+			return fmt.Errorf("%s at %v: of %d and %d requests %d and %d are done, of %d and %d receives %d and %d", what, t.v.Now(),
+				len(a.mine.ops), len(b.mine.ops), a.next, b.next, len(a.theirs.recvs), len(b.theirs.recvs), a.got, b.got)
+		}
+	}
+	return fmt.Errorf("%s at %v", what, t.v.Now())
+}
+
+// through says that neither host has anything left to wait for.
+func (t *pair) through() bool { return t.hosts[0].through() && t.hosts[1].through() }
 
 // faulty says that the wire does not carry everything as it was.
-func (t *run) faulty() bool { return t.plan.faults[0].any() || t.plan.faults[1].any() }
+func (t *pair) faulty() bool { return t.plan.faults[0].any() || t.plan.faults[1].any() }
 
 // excused says that a request may fail with a status though it isn't meant to: the peer has failed by
 // design, or the wire was so bad that every retry was.
-func (t *run) excused(h *host, s verbs.Status) bool {
+func (t *pair) excused(h *host, s verbs.Status) bool {
 	if s != verbs.RetryExcErr && s != verbs.WRFlushErr {
 		return false
 	}
@@ -177,7 +271,7 @@ func (t *run) excused(h *host, s verbs.Status) bool {
 }
 
 // loosen takes what the requests from one on would have changed as open.
-func (t *run) loosen(from, id int) {
+func (t *pair) loosen(from, id int) {
 	for _, o := range t.hosts[from].mine.ops[id:] {
 		mark := func(host int, s span) {
 			for i := s.off; i < s.off+s.n; i++ {
@@ -203,7 +297,7 @@ func (t *run) loosen(from, id int) {
 }
 
 // settle compares all memory with the model's.
-func (t *run) settle() error {
+func (t *pair) settle() error {
 	for i, h := range t.hosts {
 		if t.plan.kind != verbs.RC {
 			if err := t.settleUnreliable(h); err != nil {
@@ -222,7 +316,7 @@ func (t *run) settle() error {
 
 // settleUnreliable checks that each packet's part of a UC WRITE is there or not, but not otherwise, and
 // takes receives as open: what completed was checked when it did.
-func (t *run) settleUnreliable(h *host) error {
+func (t *pair) settleUnreliable(h *host) error {
 	for _, rc := range h.theirs.recvs {
 		for _, s := range rc.list {
 			for k := s.off; k < s.off+s.n; k++ {
@@ -253,7 +347,7 @@ func (t *run) settleUnreliable(h *host) error {
 }
 
 // place names what lies at an offset of a host's memory.
-func (t *run) place(host, at int) string {
+func (t *pair) place(host, at int) string {
 	in := func(s span) bool { return at >= s.off && at < s.off+s.n }
 	for _, o := range t.hosts[host].mine.ops {
 		if o.kind == verbs.OpRDMARead || o.kind == verbs.OpAtomicCmpAndSwp || o.kind == verbs.OpAtomicFetchAndAdd {

@@ -15,6 +15,7 @@ const lookahead = time.Microsecond
 
 // wire carries frames from one host to the other, not all of them and not all as they were.
 type wire struct {
+	bed    *bed
 	frames *link.Pool
 	from   *loop.Node
 	to     *loop.Node
@@ -22,13 +23,16 @@ type wire struct {
 	faults faults
 	rng    *rand.Rand
 	bytes  bool
-	mon    *monitor
 	out    int // which direction's requests it carries
 }
 
 // Send implements link.Wire.
 func (w *wire) Send(f *link.Frame, at loop.Time) {
-	w.mon.sent(w.out, f, w.from.Now())
+	if f.Kind == roce.KindRoCE {
+		if m := w.bed.monitor(w.out, f.Packet.BTH.DestQP); m != nil {
+			m.sent(w.out, f, w.from.Now())
+		}
+	}
 	at = at.Add(lookahead)
 	fl := &w.faults
 	if f.Kind != roce.KindRoCE {
@@ -70,7 +74,12 @@ func (w *wire) pass(f *link.Frame, at loop.Time) {
 
 // Receive implements link.Receiver: the far end of the wire.
 func (w *wire) Receive(f *link.Frame) {
-	w.mon.arrived(w.out, f, w.to.Now())
+	if f.Kind == roce.KindRoCE && !f.Damaged {
+		h, _ := header(f)
+		if m := w.bed.monitor(w.out, h.DestQP); m != nil {
+			m.arrived(w.out, f, w.to.Now())
+		}
+	}
 	w.dest.Receive(f)
 }
 
