@@ -29,7 +29,7 @@ type resource struct {
 func (r *responder) resources(n int) {
 	if len(r.res) != n {
 		r.res = make([]resource, n)
-		r.newest, r.pending = 0, 0
+		r.newest, r.turn, r.pending = 0, 0, 0
 	}
 }
 
@@ -48,13 +48,23 @@ func (r *responder) add() *resource {
 		r.pending-- // the peer has gone on, so nobody waits for it
 	}
 	r.newest = i
+	if r.turn == i {
+		r.turn = (i + 1) % len(r.res)
+	}
 	*e = resource{used: true}
 	return e
 }
 
+// age is how many READs and atomics came after one.
+func (r *responder) age(i int) int { return (r.newest - i + len(r.res)) % len(r.res) }
+
 // respond puts a resource among those with a response due, for the PSNs from one to before another, besides those
 // that are due already.
-func (r *responder) respond(e *resource, from, stop roce.PSN) {
+func (r *responder) respond(i int, from, stop roce.PSN) {
+	e := &r.res[i]
+	if r.pending == 0 || r.age(i) > r.age(r.turn) {
+		r.turn = i
+	}
 	if !e.pending {
 		e.pending = true
 		r.pending++
@@ -104,7 +114,7 @@ func (r *responder) executed(e *resource) {
 	}
 	e.msn = r.msn
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
-	r.respond(e, e.first, r.epsn)
+	r.respond(r.newest, e.first, r.epsn)
 }
 
 // atomic takes an atomic's request, and does it.
@@ -157,7 +167,7 @@ func (r *responder) replay(p *roce.Packet, info *roce.Info) {
 			}
 		}
 		e.replay = e.replay || !e.pending
-		r.respond(e, psn, stop)
+		r.respond(i, psn, stop)
 		return
 	}
 }
@@ -167,12 +177,10 @@ func (r *responder) next(now loop.Time) *link.Frame {
 	if r.pending == 0 {
 		return r.last(now)
 	}
-	for k := 1; k <= len(r.res); k++ {
-		if e := &r.res[(r.newest+k)%len(r.res)]; e.pending {
-			return r.response(e, now)
-		}
+	for !r.res[r.turn].pending {
+		r.turn = (r.turn + 1) % len(r.res)
 	}
-	return nil
+	return r.response(&r.res[r.turn], now)
 }
 
 // response makes the next packet of a response.

@@ -40,6 +40,7 @@ type responder struct {
 
 	res     []resource // the last READs and atomics, a ring
 	newest  int
+	turn    int // no response of an older one is due
 	pending int // of res
 }
 
