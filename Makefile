@@ -59,8 +59,8 @@ suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto|soft|sim
 	@$(GO) run ./internal/leftover -- scripts/suites.sh $(BACKEND)
 
 .PHONY: soak
-soak: go-there ## RUNS (100000) random runs of two software RNICs over a bad wire, every byte checked; SEED replays from one on
-	$(GO) test ./datapath/rnic/torture -run TestRandomRunsViolateNothing -count 1 -timeout 2h -v -args -runs $(or $(RUNS),100000) -seed $(or $(SEED),1)
+soak: go-there ## random runs in virtual time, every byte checked: SOAK_RUNS (100000), at most SOAK_TIME (1h) a part, from SOAK_SEED (1) on
+	@scripts/soak.sh
 
 .PHONY: lint
 lint: go-there ## vet (also for darwin), staticcheck, our own rules

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # suites.sh BACKEND [PACKAGE-PATTERN…]: runs the tests that need a real rxe, and the suites.
 # Where this kernel can't do rxe, their binaries are shipped into a guest and run there.
-# On software nodes (soft, and sim in virtual time) the suites run right here, those that are about more than one backend.
+# On software nodes (soft, and sim in virtual time) the suites run right here, those that are about more than one backend; suites/soak
+# is about virtual time alone.
 # TEST_FLAGS goes to every binary (-test.run=… -ginkgo.focus=…). Nothing may skip for want of rxe or root: ROCEBED_TESTS_MUST_RUN turns such a skip into a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +11,10 @@ shift
 case $backend in
   kernel | auto) ;;
   soft | sim)
-    [ $# -gt 0 ] || set -- $(grep -rl --include='*_test.go' 'bed\.Need(' suites | xargs -n1 dirname | sort -u | sed 's#^#./#')
+    if [ $# = 0 ]; then
+      set -- $(grep -rl --include='*_test.go' 'bed\.Need(' suites | xargs -n1 dirname | sort -u | sed 's#^#./#')
+      [ "$backend" = soft ] || set -- "$@" ./suites/soak
+    fi
     # shellcheck disable=SC2086
     ROCEBED_BACKEND=$backend exec go test -count=1 "$@" -args ${TEST_FLAGS:-} ;;
   *) echo "suites: there is no backend '$backend'; known: kernel, auto, soft, sim" >&2; exit 2 ;;
@@ -19,7 +23,7 @@ esac
 # Packages with a test that says it needs rxe, and every suite.
 packages() {
   { grep -rlE --include='*_test.go' 'testneed\.Rxe\(' cmd faults testbed workloads 2>/dev/null || true
-    find suites -name '*_test.go' 2>/dev/null || true
+    find suites -name '*_test.go' ! -path 'suites/soak/*' 2>/dev/null || true
   } | xargs -r -n1 dirname | sort -u
 }
 list=("$@")

@@ -16,7 +16,8 @@ import (
 //
 //   - No byte is wrong, and no outcome is one that verbs forbid.
 //   - A workload fails for want of retries alone, or, on UC and UD, because nothing arrived; and only where packets were lost
-//     or late: dropped in a queue, hit by a fault, waiting longer than its timer.
+//     or late: dropped in a queue, hit by a fault, waiting longer than its timer. Where pause can close a circle (topo.Plan.BufferCycle)
+//     it may also stand still for ever.
 //   - Faults strike, are verified, heal, and are gone.
 //   - Packets come from somewhere and go somewhere: no more arrive, are dropped or are hit than were sent and doubled.
 //   - Where every hop pauses and nothing goes wrong, no queue drops anything.
@@ -60,6 +61,9 @@ func mayFail(s *testbed.Scenario, r *Result, w *record.Workload) bool {
 	}
 	if t := s.Workloads[i].Transport; t == workloads.UC || t == workloads.UD {
 		return len(w.Statuses) == 0
+	}
+	if s.Switches.PFC != nil && len(s.Plan.BufferCycle()) > 0 {
+		return true
 	}
 	for _, status := range w.Statuses {
 		if !slices.Contains([]string{"RETRY_EXC_ERR", "WR_FLUSH_ERR"}, status) {

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -150,11 +151,12 @@ func (g *generator) faults() {
 		return
 	}
 	g.line("faults:")
+	kinds := []string{"loss", "loss", "delay", "reorder", "duplicate", "corrupt", "rate", "down", "flap"}
 	for i := range n {
 		keys := []string{fmt.Sprintf("name: f%d", i), fmt.Sprintf("at: %s", list(g.some(g.ports(), g.between(1, 2)))), "may_miss: true"}
 		add := func(format string, args ...any) { keys = append(keys, fmt.Sprintf(format, args...)) }
 		add("direction: %s", one(g, "egress", "ingress", "both"))
-		switch kind := one(g, "loss", "loss", "delay", "reorder", "duplicate", "corrupt", "rate", "down", "flap"); kind {
+		switch kind := one(g, kinds...); kind {
 		case "loss":
 			add("kind: loss, %s", one(g, "probability: 0.5%", "probability: 3%", "every_nth: 50", "gilbert_elliott: {p: 1%, r: 30%, loss_bad: 50%, loss_good: 0%}"))
 		case "delay":
@@ -165,6 +167,7 @@ func (g *generator) faults() {
 			add("kind: %s, probability: %s", kind, one(g, "1%", "5%"))
 		case "rate":
 			add("kind: rate, rate: %s", one(g, "500Mbps", "5Gbps"))
+			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == "rate" }) // one a port, as a port has one line
 		case "down":
 			add("kind: down")
 		case "flap":

@@ -21,6 +21,7 @@ type Config struct {
 	Seed     uint64
 	// Dilation divides what counts wall time in a NIC (rxe's jiffies).
 	Dilation loop.Dilation
+	Bugs     rnic.Bugs // of all NICs: for tests of tests alone
 }
 
 // Ground is what a backend lends a node to stand on.
@@ -101,6 +102,7 @@ func (m *Maker) Host(n *topo.Node, g Ground) (*Host, error) {
 			Name: p.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: l.MTU, Rate: uint64(l.Rate),
 			Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Profile: profile, PCIe: pcie, Priorities: priorities,
 			Frames: g.Frames, Wire: port.Wire, Resolve: m.resolver(&p), Phantom: model.Memory == fabric.MemoryPhantom,
+			Bugs: m.cfg.Bugs,
 		}
 		d, err := rnic.New(cfg)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/rnic"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
@@ -22,6 +23,7 @@ type Config struct {
 	// Workers is how many cores handle events; 0: as many as pay for a fabric of this size. How many
 	// changes no outcome.
 	Workers int
+	Bugs    rnic.Bugs // of all NICs: for tests of tests alone
 }
 
 // Fabric is a fabric in virtual time. Its methods are for whoever drives it, between drives.
@@ -55,7 +57,7 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	}
 	f := &Fabric{cfg: cfg, byName: map[string]*host{}, nodes: map[string]*loop.Node{}}
 	f.start()
-	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: 1}, nil)
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: 1, Bugs: cfg.Bugs}, nil)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
 	f.wires = make([]*wire, cfg.Plan.PortCount())
 	t := cfg.Plan.Topology
