@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/linux"
-	"github.com/rocebed/rocebed/testbed/soft"
-	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/testbed/mixed"
 	"github.com/rocebed/rocebed/topo/strict"
 )
 
@@ -27,25 +25,30 @@ func init() {
 	})
 }
 
-// kernelCheck refuses node kinds, rates and faults that the backend doesn't make.
-func kernelCheck(s *Scenario, d loop.Dilation) error {
-	cfg := kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed, SoftHost: softHost(BuildConfig{Scenario: s})}
-	errs := []error{strict.Under("topology", cfg.Check()), kernel.CheckSettings(&s.NICs, &s.Switches)}
-	for i := range s.Faults {
-		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
-	}
-	return errors.Join(errs...)
+func kernelConfig(s *Scenario, d loop.Dilation) kernel.Config {
+	return kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed}
 }
 
-// softHost makes the soft-hosts of a fabric that is the kernel's else.
-func softHost(cfg BuildConfig) func(context.Context, *topo.Node, *linux.Namespace, time.Time) (kernel.SoftHost, error) {
-	kinds := func(node string) topo.Kind { return cfg.Scenario.Plan.Node(node).Kind }
-	return func(ctx context.Context, n *topo.Node, ns *linux.Namespace, epoch time.Time) (kernel.SoftHost, error) {
-		return soft.NewSingle(ctx, soft.Config{
-			Plan: cfg.Scenario.Plan, Dilation: cfg.Dilation, Seed: cfg.Seed, Log: cfg.Log,
-			Settings: fabric.Settings{NICs: cfg.Scenario.NICs, Switches: cfg.Scenario.Switches},
-		}, n, ns, epoch, kinds)
+// mixedConfig is for scenarios with soft nodes among the kernel's.
+func mixedConfig(s *Scenario, d loop.Dilation) mixed.Config {
+	return mixed.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
+}
+
+// kernelCheck refuses node kinds, rates and faults that the backend doesn't make.
+func kernelCheck(s *Scenario, d loop.Dilation) error {
+	k, m := kernelConfig(s, d), mixedConfig(s, d)
+	var errs []error
+	check := k.CheckFault
+	if mixed.Wanted(s.Topology) {
+		errs = append(errs, m.Check())
+		check = m.CheckFault
+	} else {
+		errs = append(errs, strict.Under("topology", k.Check()), k.CheckSettings())
 	}
+	for i := range s.Faults {
+		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), check(s.Faults[i])))
+	}
+	return errors.Join(errs...)
 }
 
 func buildKernel(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
@@ -53,16 +56,24 @@ func buildKernel(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	fab, err := kernel.Build(ctx, kernel.Config{
-		SoftHost: softHost(cfg),
-		Testbed:  bed, Plan: cfg.Scenario.Plan, Dilation: cfg.Dilation, NICs: cfg.Scenario.NICs, Switches: cfg.Scenario.Switches,
-		Seed: cfg.Seed, Log: cfg.Log,
-		Progress: func(stage string, done, total int) {
-			if cfg.Step != nil {
-				cfg.Step(fmt.Sprintf("%s %d of %d", stage, done, total))
-			}
-		},
-	})
+	s := cfg.Scenario
+	progress := func(stage string, done, total int) {
+		if cfg.Step != nil {
+			cfg.Step(fmt.Sprintf("%s %d of %d", stage, done, total))
+		}
+	}
+	if mixed.Wanted(s.Topology) {
+		m := mixedConfig(s, cfg.Dilation)
+		m.Testbed, m.Seed, m.Log, m.Progress = bed, cfg.Seed, cfg.Log, progress
+		fab, err := mixed.Build(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		return fab, nil
+	}
+	k := kernelConfig(s, cfg.Dilation)
+	k.Testbed, k.Seed, k.Log, k.Progress = bed, cfg.Seed, cfg.Log, progress
+	fab, err := kernel.Build(ctx, k)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func TestWhatVirtualTimeHasNotIsRefusedAtItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"nics: {profile: connectx9}":                                       `no RNIC profile "connectx9"`,
 		"nics: {recovery: go-forth}":                                       "no way to recover",
-		"switches: {ecn: {marker: red, kmin: 1KB, kmax: 2KB, pmax: 1%}}":   "kernel backend's",
+		"switches: {ecn: {marker: red, kmin: 1KB, kmax: 2KB, pmax: 1%}}":   "on the kernel backend",
 		"switches: {memory: 100KB, pfc: {priorities: [3], headroom: 9MB}}": "buffer",
 	} {
 		s, err := Parse("t.yaml", []byte("apiVersion: rocebed/v1\nname: t\ntopology: {star: {hosts: 2}}\n"+text+"\n"))

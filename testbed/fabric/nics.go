@@ -127,6 +127,17 @@ func (s *NICSettings) Of(host string) NICModel {
 	return m
 }
 
+// Section is the key of the section that gave a host's NICs something: that of the last override which
+// has it, else "nics".
+func (s *NICSettings) Section(host string, has func(*NICModel) bool) string {
+	for i := len(s.Override) - 1; i >= 0; i-- {
+		if o := &s.Override[i]; matches(o.Node, host) && has(&o.NICModel) {
+			return "nics." + strictPath("override", i)
+		}
+	}
+	return "nics"
+}
+
 func (m *NICModel) validate() error {
 	var errs []error
 	wrong := func(key, format string, args ...any) { errs = append(errs, strict.At(key, format, args...)) }

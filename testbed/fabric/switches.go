@@ -165,6 +165,17 @@ func (s *SwitchSettings) Of(node string) SwitchModel {
 	return m
 }
 
+// Section is the key of the section that gave a switch something: that of the last override which has
+// it, else "switches".
+func (s *SwitchSettings) Section(node string, has func(*SwitchModel) bool) string {
+	for i := len(s.Override) - 1; i >= 0; i-- {
+		if o := &s.Override[i]; matches(o.Node, node) && has(&o.SwitchModel) {
+			return "switches." + strictPath("override", i)
+		}
+	}
+	return "switches"
+}
+
 func (s *SwitchModel) validate() error {
 	var errs []error
 	wrong := func(key, format string, args ...any) { errs = append(errs, strict.At(key, format, args...)) }

@@ -32,16 +32,15 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 			break
 		}
 		n := f.nodes[f.Topology().Nodes[i].Name]
-		c.interfaces(n)
-		c.trees(n, lines)
-	}
-	for _, h := range f.hosts {
-		if h.soft != nil {
-			samples, err := h.soft.Collect(ctx)
-			c.failed(err)
-			c.samples = append(c.samples, samples...)
+		if n.foreign() {
+			c.delays(n, lines)
 			continue
 		}
+		c.interfaces(n)
+		c.trees(n)
+		c.delays(n, lines)
+	}
+	for _, h := range f.hosts {
 		c.counters(h)
 		late := h.loop.Stats().Late.Max
 		c.add("loop_lateness_max", float64(f.cfg.Dilation.Fabric(late)), h.name)
@@ -94,7 +93,7 @@ func (c *collector) interfaces(n *node) {
 	}
 }
 
-func (c *collector) trees(n *node, lines map[topo.PortRef]tc.Stats) {
+func (c *collector) trees(n *node) {
 	trees, err := n.ports.trees()
 	c.failed(err)
 	for _, l := range n.ns.Links() {
@@ -111,6 +110,12 @@ func (c *collector) trees(n *node, lines map[topo.PortRef]tc.Stats) {
 				c.qdisc(r.Stats, n.name, l.Port, slotQueue)
 			}
 		}
+	}
+}
+
+// delays are the delay lines on the cables behind a node's ports.
+func (c *collector) delays(n *node, lines map[topo.PortRef]tc.Stats) {
+	for _, l := range n.ns.Links() {
 		if s, ok := lines[topo.PortRef{Node: n.name, Port: l.Port}]; ok {
 			c.qdisc(s, n.name, l.Port, slotDelay)
 		}

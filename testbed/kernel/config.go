@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/testbed/linux"
-	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -22,24 +20,14 @@ type Config struct {
 	Dilation loop.Dilation
 	NICs     fabric.NICSettings
 	Switches fabric.SwitchSettings
+	// Foreign, if set, makes the nodes whose kinds this backend doesn't.
+	Foreign Foreign
 	// Seed is where all randomness of faults comes from.
 	Seed uint64
-	// SoftHost makes a soft-host on its namespace, whose links are up, if the plan has any. What goes wrong on its links, and what
-	// delays packets there, is this fabric's.
-	SoftHost func(ctx context.Context, n *topo.Node, ns *linux.Namespace, epoch time.Time) (SoftHost, error)
 	// Log says what is being done; nil: slog.Default.
 	Log *slog.Logger
 	// Progress, if set, hears how far the build is.
 	Progress func(stage string, done, total int)
-}
-
-// SoftHost is a host that isn't the kernel's.
-type SoftHost interface {
-	fabric.Host
-	// Collect reads what its own devices count; JudgeKeepUp and KeepUp are as a fabric's.
-	Collect(ctx context.Context) ([]metrics.Sample, error)
-	JudgeKeepUp() error
-	KeepUp() error
 }
 
 // hostQueue is the queue of a host's own port. rxe's throttle keeps it short; it must never

@@ -16,21 +16,26 @@ type drivers map[topo.Kind]fabric.Driver
 
 func driversOf(f *Fabric) drivers {
 	d := drivers{topo.RxeHost: rxeHosts{f}, topo.LinuxSwitch: linuxSwitches{f}}
-	if f.cfg.SoftHost != nil {
-		d[topo.SoftHost] = softHosts{f}
+	if f.cfg.Foreign != nil {
+		d[topo.SoftHost], d[topo.SoftSwitch] = foreignNodes{f, topo.SoftHost}, foreignNodes{f, topo.SoftSwitch}
 	}
 	return d
 }
 
-// of is the driver of a node; one that names no kind gets this backend's for its role.
-func (d drivers) of(n *topo.Node) (fabric.Driver, error) {
-	kind := n.Kind
-	if kind == "" {
-		kind = topo.LinuxSwitch
-		if n.Role == topo.Host {
-			kind = topo.RxeHost
-		}
+// kindOf is what a node is made of; one that names no kind is made of this backend's for its role.
+func kindOf(n *topo.Node) topo.Kind {
+	switch {
+	case n.Kind != "":
+		return n.Kind
+	case n.Role == topo.Host:
+		return topo.RxeHost
 	}
+	return topo.LinuxSwitch
+}
+
+// of is the driver of a node.
+func (d drivers) of(n *topo.Node) (fabric.Driver, error) {
+	kind := kindOf(n)
 	if driver, ok := d[kind]; ok {
 		return driver, nil
 	}
@@ -66,29 +71,6 @@ func (d rxeHosts) Check(n *topo.Node) error {
 // Build makes the host's ports.
 func (d rxeHosts) Build(_ context.Context, n *topo.Node) (fabric.Node, error) {
 	made, err := d.f.newNode(n, topo.RxeHost)
-	if err != nil {
-		return nil, err
-	}
-	return &host{node: made}, nil
-}
-
-// softHosts makes soft-hosts: the ports' trees are this backend's, what sends and receives on them is not.
-type softHosts struct{ f *Fabric }
-
-// Kind is soft-host.
-func (softHosts) Kind() topo.Kind { return topo.SoftHost }
-
-// Check refuses a node that is no host, or whose links can't be at the fabric's dilation.
-func (d softHosts) Check(n *topo.Node) error {
-	if n.Role != topo.Host {
-		return fmt.Errorf("%s: a switch can't be a %s", n.Name, topo.SoftHost)
-	}
-	return d.f.checkPorts(n)
-}
-
-// Build makes the host's ports; its devices come when the cables are connected (host.start).
-func (d softHosts) Build(_ context.Context, n *topo.Node) (fabric.Node, error) {
-	made, err := d.f.newNode(n, topo.SoftHost)
 	if err != nil {
 		return nil, err
 	}

@@ -7,18 +7,44 @@ import (
 	"fmt"
 
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 )
 
-// CheckSettings refuses what of NIC and switch settings rdma_rxe and tc can't do, by key from the scenario's top.
-func CheckSettings(nics *fabric.NICSettings, switches *fabric.SwitchSettings) error {
-	errs := []error{refuseNIC("nics", &nics.NICModel)}
-	for i := range nics.Override {
-		errs = append(errs, refuseNIC(fmt.Sprintf("nics.override[%d]", i), &nics.Override[i].NICModel))
+// CheckSettings refuses what of NIC and switch settings rdma_rxe and tc can't do, by key from the scenario's top: what is
+// said of soft nodes in the same fabric is not this backend's business.
+func (c *Config) CheckSettings() error {
+	var errs []error
+	said := map[string]bool{}
+	refuse := func(n *topo.Node, kind, instead topo.Kind, all []feature, section func(i int) string) {
+		for i, f := range all {
+			if !f.given {
+				continue
+			}
+			at, who := section(i)+"."+f.key, fmt.Sprintf("a %s, here and on the backends soft and sim,", instead)
+			if kind == topo.RxeHost && f.key == "memory" {
+				who = "the sim backend" // in real time all bytes are real
+			}
+			if !said[at] {
+				said[at] = true
+				errs = append(errs, strict.At(at, "%s %s can't: %s (%s can)", kind, n.Name, f.why, who))
+			}
+		}
 	}
-	errs = append(errs, refuseSwitch("switches", &switches.SwitchModel))
-	for i := range switches.Override {
-		errs = append(errs, refuseSwitch(fmt.Sprintf("switches.override[%d]", i), &switches.Override[i].SwitchModel))
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		switch kindOf(n) {
+		case topo.RxeHost:
+			m := c.NICs.Of(n.Name)
+			refuse(n, topo.RxeHost, topo.SoftHost, nicFeatures(&m), func(i int) string {
+				return c.NICs.Section(n.Name, func(m *fabric.NICModel) bool { return nicFeatures(m)[i].given })
+			})
+		case topo.LinuxSwitch:
+			m := c.Switches.Of(n.Name)
+			refuse(n, topo.LinuxSwitch, topo.SoftSwitch, switchFeatures(&m), func(i int) string {
+				return c.Switches.Section(n.Name, func(m *fabric.SwitchModel) bool { return switchFeatures(m)[i].given })
+			})
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -30,18 +56,8 @@ type feature struct {
 	why   string
 }
 
-func refuse(at string, all []feature) error {
-	var errs []error
-	for _, f := range all {
-		if f.given {
-			errs = append(errs, strict.At(at+"."+f.key, "the kernel backend can't: %s (backends sim and soft can)", f.why))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func refuseNIC(at string, m *fabric.NICModel) error {
-	err := refuse(at, []feature{
+func nicFeatures(m *fabric.NICModel) []feature {
+	return []feature{
 		{"profile", m.Profile != "" && m.Profile != "rxe", "its NICs are rdma_rxe and nothing else"},
 		{"recovery", m.Recovery != "" && m.Recovery != "go-back-n", "rdma_rxe goes back N"},
 		{"dcqcn", m.DCQCN != nil && m.DCQCN.Profile != fabric.DCQCNOff, "rdma_rxe sends no CNPs and doesn't react to them"},
@@ -49,16 +65,17 @@ func refuseNIC(at string, m *fabric.NICModel) error {
 		{"ack", m.Ack != nil, "rdma_rxe's acknowledgements are as they are"},
 		{"priorities", m.Priorities != nil, "an rxe port has one queue"},
 		{"pfc", m.PFC != nil, "an rxe port neither sends nor obeys pauses"},
+		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes"},
 		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe"},
-	})
-	if m.Memory == fabric.MemoryPhantom {
-		err = errors.Join(err, strict.At(at+".memory", "the kernel backend can't: rdma_rxe moves real bytes (backend sim can do without)"))
 	}
-	return err
 }
 
-func refuseSwitch(at string, m *fabric.SwitchModel) error {
-	all := []feature{
+func switchFeatures(m *fabric.SwitchModel) []feature {
+	ecn := m.ECN
+	if ecn == nil {
+		ecn = &fabric.ECNSettings{}
+	}
+	return []feature{
 		{"memory", m.Memory != 0, "a linux-switch's ports share no packet memory"},
 		{"alpha", m.Alpha != 0, "a linux-switch's queues have fixed limits"},
 		{"reserved", m.Reserved != nil, "a linux-switch's queues have fixed limits"},
@@ -67,11 +84,7 @@ func refuseSwitch(at string, m *fabric.SwitchModel) error {
 		{"pfc", m.PFC != nil, "a linux-switch neither sends nor obeys pauses"},
 		{"watchdog", m.Watchdog != nil, "a linux-switch neither sends nor obeys pauses"},
 		{"routing", m.Routing != "" && m.Routing != "ecmp", "the kernel spreads flows, not packets"},
+		{"ecn.priorities", ecn.Priorities != nil, "a linux-switch's port has one queue"},
+		{"ecn.marker", ecn.Marker == fabric.MarkerBernoulli, "its marker is sch_red"},
 	}
-	if e := m.ECN; e != nil {
-		all = append(all,
-			feature{"ecn.priorities", e.Priorities != nil, "a linux-switch's port has one queue"},
-			feature{"ecn.marker", e.Marker == fabric.MarkerBernoulli, "its marker is sch_red"})
-	}
-	return refuse(at, all)
 }

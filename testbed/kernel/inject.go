@@ -159,6 +159,10 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 		}
 		for _, from := range in.senders(s) {
 			if spec.Kind == faults.RateLimit {
+				if k := kindOf(in.f.Plan().Node(from.Node)); k == topo.SoftHost || k == topo.SoftSwitch {
+					effects = append(effects, &foreignSlow{f: in.f, name: spec.Name, from: from, rate: spec.Rate})
+					continue
+				}
 				effects = append(effects, &slow{f: in.f, name: spec.Name, from: from, rate: wallRate(spec.Rate, in.f.cfg.Dilation)})
 				continue
 			}

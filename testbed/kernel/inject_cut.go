@@ -24,6 +24,7 @@ type cut struct {
 	final  uint64
 	sinks  []*sink // at the ends that are hosts
 	down   bool
+	dark   bool // foreign ends have no carrier
 	healed bool
 }
 
@@ -124,16 +125,44 @@ func (e *cut) set(up bool) error {
 			return err
 		}
 	}
+	if !up {
+		if err := e.tellForeign(false); err != nil {
+			return err
+		}
+	}
 	if err := e.f.wiring.SetCable(e.ref, up); err != nil {
 		return err
 	}
-	if err := e.f.routing.set(e.cable(), !up); err != nil || !up {
+	if err := e.f.routing.set(e.cable(), !up); err != nil {
 		return err
+	}
+	if e.f.cfg.Foreign != nil {
+		if err := e.f.cfg.Foreign.SetLink(e.cable(), up); err != nil {
+			return err
+		}
+	}
+	if !up {
+		return nil
 	}
 	if err := e.f.awaitCarrier(e.ref, true); err != nil {
 		return err
 	}
-	return e.openSinks(false)
+	return errors.Join(e.openSinks(false), e.tellForeign(true))
+}
+
+// tellForeign tells foreign ends about their carrier: before it goes, so that they send nothing that the kernel would refuse,
+// and after it has come.
+func (e *cut) tellForeign(up bool) error {
+	if e.dark == !up {
+		return nil // after an error half-way
+	}
+	for _, r := range e.f.foreignEnds(e.ref) {
+		if err := e.f.cfg.Foreign.SetCarrier(r, up); err != nil {
+			return err
+		}
+	}
+	e.dark = !up
+	return nil
 }
 
 func (e *cut) openSinks(open bool) error {
@@ -195,7 +224,10 @@ func (e *cut) clean() error {
 	}
 	errs := []error{err}
 	for _, r := range e.f.ends(e.ref) {
-		errs = append(errs, e.f.nodes[r.Node].ports.verify(r.Port), e.f.cables.Verify(r))
+		if n := e.f.nodes[r.Node]; !n.foreign() {
+			errs = append(errs, n.ports.verify(r.Port))
+		}
+		errs = append(errs, e.f.cables.Verify(r))
 	}
 	return errors.Join(errs...)
 }

@@ -36,12 +36,6 @@ type baseline struct {
 func (f *Fabric) JudgeKeepUp() (err error) {
 	base := baseline{loops: map[string]loop.Stats{}}
 	for _, h := range f.hosts {
-		if h.soft != nil {
-			if err := h.soft.JudgeKeepUp(); err != nil {
-				return err
-			}
-			continue
-		}
 		base.loops[h.name] = h.loop.Stats()
 	}
 	if base.softnet, err = linux.SoftnetDrops(); err != nil {
@@ -67,16 +61,8 @@ func (f *Fabric) KeepUp() error {
 	f.mu.Lock()
 	base := f.base
 	f.mu.Unlock()
-	var errs, lateness []error
+	var errs []error
 	for _, h := range f.hosts {
-		if h.soft != nil {
-			if err := h.soft.KeepUp(); errors.Is(err, fabric.ErrSlow) {
-				lateness = append(lateness, err)
-			} else {
-				errs = append(errs, err)
-			}
-			continue
-		}
 		late := h.loop.Stats().Since(base.loops[h.name]).Late
 		allowed := max(lateAllowed, f.cfg.Dilation.Wall(lateAllowedFabric))
 		if p := late.Percentile(99); late.Count >= leastTimers && p > allowed {
@@ -91,7 +77,7 @@ func (f *Fabric) KeepUp() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, machineDrops(base.softnet), f.localDrops())
-	slow := errors.Join(append(lateness, f.slowPorts())...)
+	slow := f.slowPorts()
 	if slow != nil && errors.Join(errs...) == nil {
 		slow = onlySlow{slow}
 	}

@@ -114,6 +114,9 @@ func (f *Fabric) slowWarning() string {
 // eachPort goes through the ports in order.
 func (f *Fabric) eachPort(do func(topo.PortRef, *shaperTally)) {
 	for i := range f.Topology().Nodes {
+		if f.nodes[f.Topology().Nodes[i].Name].foreign() {
+			continue
+		}
 		for _, p := range f.Plan().Ports(f.Topology().Nodes[i].Name) {
 			t := f.watch.seen(p.Ref)
 			do(p.Ref, &t)

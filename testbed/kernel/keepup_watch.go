@@ -68,6 +68,9 @@ func watchShapers(f *Fabric) (*shaperWatch, error) {
 	w := &shaperWatch{f: f, stop: make(chan struct{}), tallies: map[topo.PortRef]*shaperTally{}}
 	for i := range f.Topology().Nodes {
 		n := &watchedNode{node: f.nodes[f.Topology().Nodes[i].Name]}
+		if n.foreign() {
+			continue
+		}
 		if err := n.ns.Do(func() (err error) { n.conn, err = tc.Open(); return err }); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: watch the shapers: %w", n.name, err), w.close())
 		}

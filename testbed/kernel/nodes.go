@@ -54,10 +54,9 @@ func (f *Fabric) newNode(n *topo.Node, kind topo.Kind) (*node, error) {
 	return made, nil
 }
 
-// host is an rxe-host, or a soft-host that another room makes.
+// host is an rxe-host.
 type host struct {
 	*node
-	soft SoftHost // nil: an rxe-host, and the rest is its
 	loop *loop.Real
 	nics []fabric.NIC
 	rdma *nldev.Conn // as the host's namespace sees it
@@ -71,30 +70,13 @@ type rxe struct {
 }
 
 // Loop is the host's loop.
-func (h *host) Loop() loop.Loop {
-	if h.soft != nil {
-		return h.soft.Loop()
-	}
-	return h.loop
-}
+func (h *host) Loop() loop.Loop { return h.loop }
 
 // NICs are the host's RDMA devices, in port order.
-func (h *host) NICs() []fabric.NIC {
-	if h.soft != nil {
-		return h.soft.NICs()
-	}
-	return h.nics
-}
+func (h *host) NICs() []fabric.NIC { return h.nics }
 
-// start puts rxe on the host's NICs and opens them, or has a soft-host made. The links are up by now.
+// start puts rxe on the host's NICs and opens them. The links are up by now.
 func (h *host) start(ctx context.Context, f *Fabric) error {
-	if h.kind == topo.SoftHost {
-		soft, err := f.cfg.SoftHost(ctx, f.cfg.Plan.Node(h.name), h.ns, f.epoch)
-		if err == nil {
-			h.soft = soft
-		}
-		return err
-	}
 	h.loop = loop.NewReal(f.cfg.Dilation, f.epoch)
 	if err := h.ns.Do(func() (err error) { h.rdma, err = nldev.Open(); return err }); err != nil {
 		return fmt.Errorf("%s: %w", h.name, err)
@@ -152,9 +134,6 @@ func (h *host) open(f *Fabric, p topo.PlanPort, name string) error {
 // Close closes the host's devices and its loop, and deletes the rxe devices.
 func (h *host) Close(ctx context.Context) error {
 	var errs []error
-	if h.soft != nil {
-		errs = append(errs, h.soft.Close(ctx))
-	}
 	for len(h.nics) > 0 {
 		d := h.nics[len(h.nics)-1].Device
 		if err := closeDevice(ctx, h.loop, d); err != nil {

@@ -44,6 +44,9 @@ func (r *routing) set(link int, down bool) error {
 	slices.Sort(nodes)
 	var errs []error
 	for _, n := range slices.Compact(nodes) {
+		if kindOf(r.plan.Node(n)) != topo.LinuxSwitch {
+			continue // its own routing hears of it
+		}
 		routes := slices.Concat(want[n], r.restored(n, want[n]))
 		if err := r.wiring.SetRoutes(n, routes); err != nil {
 			errs = append(errs, err) // what is changed stays noted, and is put right the next time

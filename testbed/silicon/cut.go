@@ -100,7 +100,7 @@ func (e *cut) apply(p *Port) error {
 // set takes the carrier away, or gives it back.
 func (e *cut) set(p *Port, c *cutEnd) {
 	c.down = !c.down
-	p.carrier(!c.down)
+	p.SetCarrier(!c.down)
 	e.next(&c.timer, p.Loop, c.down)
 }
 
@@ -126,7 +126,7 @@ func (e *cut) heal(p *Port) {
 	p.Loop.Disarm(&c.timer)
 	if c.down {
 		c.down = false
-		p.carrier(true)
+		p.SetCarrier(true)
 	}
 	c.in = false
 }

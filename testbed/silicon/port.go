@@ -53,8 +53,14 @@ func (p *Port) Inlet() (to link.Receiver, index uint16) {
 	return p.device, p.index
 }
 
-// carrier takes the carrier from the port, or gives it back, for one fault of perhaps several.
-func (p *Port) carrier(up bool) {
+// SetRate changes the rate of the port's line, in bits a second of fabric time.
+func (p *Port) SetRate(rate uint64) { p.end.SetRate(rate) }
+
+// Rate is the line's.
+func (p *Port) Rate() uint64 { return p.end.Rate() }
+
+// SetCarrier takes the carrier from the port, or gives it back, for one fault of perhaps several.
+func (p *Port) SetCarrier(up bool) {
 	switch {
 	case !up:
 		p.Wire.Cut()

@@ -301,23 +301,28 @@ func CheckNICs(s *fabric.NICSettings) error {
 }
 
 // CheckSettings refuses what of NIC and switch settings software NICs and switches can't do, by key from the
-// scenario's top.
-func CheckSettings(plan *topo.Plan, s *fabric.Settings) error {
+// scenario's top. made says which nodes of the plan are software.
+func CheckSettings(plan *topo.Plan, s *fabric.Settings, made func(*topo.Node) bool) error {
 	var errs []error
 	if err := CheckNICs(&s.NICs); err != nil {
 		errs = append(errs, err)
 	}
-	ecn := func(at string, m *fabric.SwitchModel) {
-		if m.ECN != nil && m.ECN.Marker == fabric.MarkerRED {
-			errs = append(errs, strict.At(at+".ecn.marker", "software switches mark each packet by lot, not by sch_red: that is the kernel backend's"))
+	red := func(m *fabric.SwitchModel) bool { return m.ECN != nil && m.ECN.Marker == fabric.MarkerRED }
+	told := map[string]bool{}
+	for _, n := range plan.Topology.Switches() {
+		if m := s.Switches.Of(n.Name); made(n) && red(&m) {
+			at := s.Switches.Section(n.Name, red)
+			if !told[at] {
+				errs = append(errs, strict.At(at+".ecn.marker", "a %s (%s) marks each packet by lot, not by sch_red: that is a linux-switch's, on the kernel backend", topo.SoftSwitch, n.Name))
+			}
+			told[at] = true
 		}
-	}
-	ecn("switches", &s.Switches.SwitchModel)
-	for i := range s.Switches.Override {
-		ecn(fmt.Sprintf("switches.override[%d]", i), &s.Switches.Override[i].SwitchModel)
 	}
 	if len(errs) == 0 {
 		for _, n := range plan.Topology.Switches() {
+			if !made(n) {
+				continue
+			}
 			m := s.Switches.Of(n.Name)
 			if _, err := switchSettings(&m, plan, n); err != nil {
 				errs = append(errs, strict.At("switches", "%s: %w", n.Name, err))

@@ -33,7 +33,7 @@ func (c *Config) Check() error {
 			errs = append(errs, strict.At("topology", "node %s: the sim backend makes no %s: nothing of the kernel lives in virtual time (the kernel backend does)", n.Name, n.Kind))
 		}
 	}
-	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings))...)
+	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings, func(*topo.Node) bool { return true }))...)
 }
 
 // CheckNICs refuses NICs that there can't be on any backend, by key from the scenario's top.

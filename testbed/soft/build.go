@@ -25,7 +25,7 @@ var _ interface {
 	fabric.Capturer
 } = (*Fabric)(nil)
 
-// Fabric is a living fabric of soft-hosts and soft-switches.
+// Fabric is a living fabric of soft-hosts and soft-switches, or those of a fabric with other nodes.
 type Fabric struct {
 	cfg     Config
 	epoch   time.Time
@@ -36,9 +36,9 @@ type Fabric struct {
 	hosts   []*host
 	ports   []*silicon.Port // by number
 	sw      map[string]*silicon.Switch
+	routing *silicon.Routing // on the control loop
 	inject  *injector
 	threads func()
-	guest   bool // its nodes live in another's fabric, where links have their own delay
 	base    baseline
 
 	mu       sync.Mutex
@@ -60,11 +60,14 @@ func (h *host) NICs() []fabric.NIC { return h.nics }
 
 // Build brings a plan to life. What it made is gone again when it returns an error.
 func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
-	if cfg.Testbed == nil {
+	if cfg.Testbed == nil && cfg.Within == nil {
 		return nil, errors.New("soft fabric: a testbed is required")
 	}
 	if err := cfg.Check(); err != nil {
-		return nil, errors.Join(err, cfg.Testbed.Close(ctx))
+		if cfg.Testbed != nil {
+			err = errors.Join(err, cfg.Testbed.Close(ctx))
+		}
+		return nil, err
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -87,25 +90,28 @@ func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
 func (f *Fabric) build(ctx context.Context) (err error) {
 	cfg := &f.cfg
 	t := cfg.Plan.Topology
-	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{
-		Bare:      func(n *topo.Node) bool { return kindOf(n) == topo.SoftSwitch },
-		Unsteered: func(*topo.Node) bool { return true },
-		TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress,
-	})
-	if err != nil {
+	if err := f.wire(ctx); err != nil {
 		return err
 	}
-	f.threads = moreThreads(len(t.Nodes))
-	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.Dilation}, nil)
-	f.epoch = time.Now()
+	mine := 0
+	for i := range t.Nodes {
+		if cfg.makes(&t.Nodes[i]) {
+			mine++
+		}
+	}
+	f.threads = moreThreads(mine)
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.Dilation}, f.planned)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
 	cpus := spread(t)
 	for i := range t.Nodes {
-		cfg.Progress("nodes", i, len(t.Nodes))
+		if !cfg.makes(&t.Nodes[i]) {
+			continue
+		}
+		cfg.Progress("soft nodes", len(f.nodes), mine)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.add(ctx, &t.Nodes[i], f.wiring.Node(t.Nodes[i].Name), cpus[i], maker); err != nil {
+		if err := f.add(ctx, &t.Nodes[i], cpus[i], maker); err != nil {
 			return err
 		}
 	}
@@ -113,17 +119,43 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		return err
 	}
 	f.control = loop.NewReal(cfg.Dilation, f.epoch)
+	f.routing = silicon.NewRouting(cfg.Plan, f.sw)
 	f.inject = newInjector(f)
 	return f.JudgeKeepUp()
 }
 
-// add makes a node in its namespace and starts it.
-func (f *Fabric) add(ctx context.Context, n *topo.Node, ns *linux.Namespace, cpu int, maker *silicon.Maker) error {
-	kind := kindOf(n)
+// wire has the links made, unless somebody has, and starts the fabric's time.
+func (f *Fabric) wire(ctx context.Context) (err error) {
+	cfg := &f.cfg
+	if w := cfg.Within; w != nil {
+		f.wiring, f.epoch = w.Wiring, w.Epoch
+		return nil
+	}
+	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{
+		Bare:      func(n *topo.Node) bool { return kindOf(n) == topo.SoftSwitch },
+		Unsteered: func(*topo.Node) bool { return true },
+		TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress,
+	})
+	f.epoch = time.Now()
+	return err
+}
+
+// planned is what a node is made of, or will be: its own kind where it is somebody else's.
+func (f *Fabric) planned(node string) topo.Kind {
+	n := f.cfg.Plan.Node(node)
+	if f.cfg.makes(n) {
+		return kindOf(n)
+	}
+	return n.Kind
+}
+
+// add makes a node and starts it.
+func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.Maker) error {
+	ns, kind := f.wiring.Node(n.Name), kindOf(n)
 	var ports []portConfig
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		c := portConfig{plan: p, link: &f.cfg.Plan.Topology.Links[p.Link]}
-		if !f.guest {
+		if f.cfg.Within == nil {
 			c.delay = c.link.Delay
 		}
 		c.room = f.cfg.room(c.link)
@@ -259,14 +291,26 @@ func (f *Fabric) Warnings() []string {
 	return slices.Clone(f.warnings)
 }
 
-// Close takes the fabric down, and the testbed with it. It may be called again after an error.
+// Close takes the fabric down, and the testbed with it if it has one. It may be called again after an error.
 func (f *Fabric) Close(ctx context.Context) error {
 	var errs []error
 	if f.control != nil {
 		f.control.Close()
 		f.control = nil
 	}
-	errs = append(errs, f.dismiss(ctx))
+	for _, n := range f.nodes {
+		n.stop() // all of them before the first socket closes: they look at each other's
+	}
+	for _, n := range f.nodes {
+		errs = append(errs, n.Close(ctx))
+	}
+	if f.threads != nil {
+		f.threads()
+		f.threads = nil
+	}
+	if f.cfg.Within != nil {
+		return errors.Join(errs...)
+	}
 	if err := f.cfg.Testbed.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("take down the fabric: %w", err))
 	}

@@ -29,6 +29,9 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	for _, n := range f.nodes {
 		c.node(n)
 	}
+	if f.cfg.Within != nil { // the machine is read with the rest of the fabric
+		return c.Samples, errors.Join(c.errs...)
+	}
 	drops, err := linux.SoftnetDrops()
 	c.failed(err)
 	for cpu, n := range drops {
@@ -53,29 +56,22 @@ func (c *collector) add(name string, v float64, labels ...string) {
 	c.Samples = append(c.Samples, metrics.Sample{Name: name, Labels: labels, Value: v})
 }
 
-// pace reads how a node keeps up.
-func (c *collector) pace(n *node) {
+// node reads how a node keeps up, and its interfaces.
+func (c *collector) node(n *node) {
 	d := c.f.cfg.Dilation
 	c.add("loop_lateness_max", float64(d.Fabric(n.loop.Stats().Late.Max)), n.name)
-	for _, p := range n.ports {
+	ns := c.f.wiring.Node(n.name)
+	handle, err := ns.Handle()
+	c.failed(err)
+	for i, p := range n.ports {
 		c.add("pacer_lateness_max", float64(d.Fabric(p.counts.late.read().most)), n.name, p.ref.Port)
 		c.add("socket_refused", float64(p.counts.unsent.Load()), n.name, p.ref.Port)
 		drops, err := p.sock.Drops()
 		c.failed(err)
 		c.add("socket_dropped", float64(drops), n.name, p.ref.Port)
-	}
-}
-
-// node reads how a node keeps up, and its interfaces.
-func (c *collector) node(n *node) {
-	c.pace(n)
-	ns := c.f.wiring.Node(n.name)
-	handle, err := ns.Handle()
-	if err != nil {
-		c.failed(err)
-		return
-	}
-	for i, p := range n.ports {
+		if handle == nil {
+			continue
+		}
 		l, err := handle.LinkByIndex(ns.Links()[i].Index)
 		if err != nil {
 			c.failed(fmt.Errorf("%s: read interface: %w", p.ref, err))

@@ -5,7 +5,6 @@ package soft
 import (
 	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -17,7 +16,7 @@ import (
 	"github.com/rocebed/rocebed/topo/strict"
 )
 
-// Config is what a fabric is built from. Testbed, Plan and Dilation are required.
+// Config is what a fabric is built from. Plan and Dilation are required, and Testbed or Within.
 type Config struct {
 	Testbed  *linux.Testbed
 	Plan     *topo.Plan
@@ -29,6 +28,21 @@ type Config struct {
 	Log *slog.Logger
 	// Progress, if set, hears how far the build is.
 	Progress func(stage string, done, total int)
+	// Within, if set, is the fabric that the soft nodes are a part of.
+	Within *Within
+}
+
+// Within is a fabric whose other nodes are somebody else's, on links that are somebody else's.
+type Within struct {
+	// Wiring has the namespaces and the links, which delay what goes over them by themselves.
+	Wiring *linux.Wiring
+	// Epoch is the wall time at which the fabric's time is zero.
+	Epoch time.Time
+}
+
+// makes says whether a node is one of this backend's.
+func (c *Config) makes(n *topo.Node) bool {
+	return c.Within == nil || n.Kind == topo.SoftHost || n.Kind == topo.SoftSwitch
 }
 
 // Check refuses what of a plan and its settings this backend can't make, by path from the scenario's top.
@@ -39,21 +53,19 @@ func (c *Config) Check() error {
 	var errs []error
 	for i := range c.Plan.Topology.Nodes {
 		n := &c.Plan.Topology.Nodes[i]
+		if !c.makes(n) {
+			continue
+		}
 		if want := kindOf(n); n.Kind != "" && n.Kind != want {
 			errs = append(errs, strict.At("topology", "node %s: the soft backend makes %s and %s nodes, not %s (the kernel backend does)", n.Name, topo.SoftHost, topo.SoftSwitch, n.Kind))
 		}
-	}
-	nics := &c.Settings.NICs
-	refuseNIC := func(at string, m *fabric.NICModel) {
-		if m.Memory == fabric.MemoryPhantom {
-			errs = append(errs, strict.At(at+".memory", "the soft backend can't: its packets are real bytes (backend sim can do without)"))
+		phantom := func(m *fabric.NICModel) bool { return m.Memory == fabric.MemoryPhantom }
+		if m := c.Settings.NICs.Of(n.Name); n.Role == topo.Host && phantom(&m) {
+			errs = append(errs, strict.At(c.Settings.NICs.Section(n.Name, phantom)+".memory", "%s: in real time a %s's frames are bytes (the sim backend's needn't be)", n.Name, topo.SoftHost))
+			break // the others are most likely the same
 		}
 	}
-	refuseNIC("nics", &nics.NICModel)
-	for i := range nics.Override {
-		refuseNIC("nics.override["+strconv.Itoa(i)+"]", &nics.Override[i].NICModel)
-	}
-	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings))...)
+	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings, c.makes))...)
 }
 
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when it is

@@ -79,12 +79,8 @@ func (f *Fabric) KeepUp() error {
 		lost = append(lost, err, n.keptUp(now, was))
 		slow = append(slow, n.late(now, was))
 	}
-	softnet, err := linux.SoftnetDrops()
-	lost = append(lost, err)
-	for cpu, n := range softnet {
-		if n > base.softnet[cpu] {
-			lost = append(lost, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-base.softnet[cpu]))
-		}
+	if f.cfg.Within == nil { // else the rest of the fabric says what the machine has lost
+		lost = append(lost, machineDrops(base.softnet))
 	}
 	late := errors.Join(slow...)
 	if err := errors.Join(lost...); err != nil {
@@ -94,6 +90,17 @@ func (f *Fabric) KeepUp() error {
 		return onlySlow{f.slower(late)}
 	}
 	return nil
+}
+
+func machineDrops(before map[int]uint64) error {
+	now, err := linux.SoftnetDrops()
+	errs := []error{err}
+	for cpu, n := range now {
+		if n > before[cpu] {
+			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-before[cpu]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (f *Fabric) slower(err error) error {

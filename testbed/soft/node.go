@@ -42,7 +42,7 @@ type closer interface{ Close() error }
 type portConfig struct {
 	plan topo.PlanPort
 	link *topo.Link
-	// delay is what the port adds to the time that a frame takes: the link's, or none where something else has it.
+	// delay is how long frames are held here because they are on the link.
 	delay loop.Duration
 	// room is how many bytes of frames the kernel keeps for the port.
 	room int

@@ -35,6 +35,7 @@ type port struct {
 	arrived  fifo           // what came in, or will have at a fabric time, and was not handed on
 	taken    []taken        // what came in since slots were given back
 	waiting  fifo           // frames that have left the line and not arrived yet
+	dark     bool           // the interface has no carrier: what has left the line is lost
 	far      *packet.Socket // of the port across the link; nil: it is none of ours
 
 	counts portCounts
@@ -64,6 +65,9 @@ func (p *port) Send(f *link.Frame, at loop.Time) {
 // machine that is too slow makes them late, and doesn't lose them.
 func (p *port) flush(now time.Duration) time.Duration {
 	q := &p.waiting
+	for p.dark && q.n > 0 {
+		p.node.frames.Put(q.pop())
+	}
 	for q.n > 0 && q.first().due <= now {
 		if p.far != nil && p.far.Crowded() {
 			return now + crowdedFor

@@ -61,6 +61,9 @@ type Case struct {
 	// Network says that the case turns on addresses and headers: it is worth running over IPv4
 	// and over IPv6.
 	Network bool
+	// Reopens says that the case opens and closes host 1's device once more: it is for providers that
+	// can.
+	Reopens bool
 }
 
 // Run runs the case.

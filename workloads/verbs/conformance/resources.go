@@ -29,7 +29,7 @@ func resourceCases() []Case {
 		{Name: "a PD, a CQ and an SRQ that are in use are not destroyed, and go on working", run: inUse},
 		{Name: "a region must lie within its memory", run: regionBounds},
 		{Name: "an object that was destroyed is refused", run: afterDestroy},
-		{Name: "a device that is closed takes what is left of its objects with it", run: closeWithLeftovers},
+		{Name: "a device that is closed takes what is left of its objects with it", run: closeWithLeftovers, Reopens: true},
 		{Name: "attributes out of range are refused before the device sees them", run: attributeRanges},
 	}
 }
