@@ -1,4 +1,4 @@
-# rocebed: see `make help`. Needs Linux, Go ≥ 1.26, make and root (`sudo make …`); `make setup`
+# rocebed: see `make help`. Needs Linux, Go ≥ 1.26, make and, for what touches the kernel, root (`sudo make …`); `make setup`
 # brings the rest.
 
 SHELL := /bin/bash
@@ -13,9 +13,10 @@ export HOME := $(or $(shell getent passwd 0 | cut -d: -f6),/root)
 endif
 GO ?= go
 
-# ibv: the libibverbs provider; without the tag the rest builds without its headers.
-TAGS ?= ibv
-BACKEND ?= auto
+# ibv: the libibverbs provider, which the kernel backend needs. Where there is no C compiler or no header of libibverbs, all the
+# rest is built without it.
+TAGS ?= $(if $(and $(wildcard /usr/include/infiniband/verbs.h),$(shell command -v gcc)),ibv)
+BACKEND ?=
 FUZZTIME ?= 20s
 BENCH ?= .
 PKG ?= ./...
@@ -40,23 +41,26 @@ setup: go-there ## install what is missing; build the guest image where this ker
 	@$(MAKE) --no-print-directory build
 	@scripts/image.sh
 
+.PHONY: setup-soft
+setup-soft: build ## the quick part of it: what runs in virtual time and on software nodes needs a build and no packages
+
 .PHONY: build
 build: go-there ## write bin/rocebed
 	@mkdir -p bin
 	@scripts/shim.sh
-	CGO_ENABLED=1 $(GO) build -tags '$(TAGS)' -trimpath -ldflags '-X github.com/rocebed/rocebed/testbed.Version=$(VERSION)' -o bin/ ./cmd/rocebed
+	CGO_ENABLED=$(if $(TAGS),1,0) $(GO) build -tags '$(TAGS)' -trimpath -ldflags '-X github.com/rocebed/rocebed/testbed.Version=$(VERSION)' -o bin/ ./cmd/rocebed
 
 .PHONY: testbed
-testbed: setup ## bring up a real rxe fabric and run scenarios/quickstart.yaml on it
-	bin/rocebed run --backend kernel scenarios/quickstart.yaml
+testbed: setup-soft ## run scenarios/quickstart.yaml in virtual time, on software nodes and on real rxe, side by side; BACKEND=sim|soft|kernel: one
+	@MAKE='$(MAKE)' scripts/testbed.sh $(BACKEND)
 
 .PHONY: test
 test: setup ## units with -race, what needs root here, and the kernel suites in the guest
 	@$(GO) run ./internal/leftover -- scripts/test.sh
 
 .PHONY: suites
-suites: setup ## the Ginkgo suites alone, BACKEND=kernel|auto|soft|sim
-	@$(GO) run ./internal/leftover -- scripts/suites.sh $(BACKEND)
+suites: $(if $(filter sim soft,$(BACKEND)),go-there,setup) ## the Ginkgo suites alone, BACKEND=kernel (default), soft, sim
+	@$(GO) run ./internal/leftover -- scripts/suites.sh $(or $(BACKEND),kernel)
 
 .PHONY: soak
 soak: go-there ## random runs in virtual time, every byte checked: SOAK_RUNS (100000), at most SOAK_TIME (1h) a part, from SOAK_SEED (1) on

@@ -189,35 +189,34 @@ func (d *Difference) tells(a, b string) bool {
 // explain judges every row and gives those that differ the differences of the backends that may be behind it: of the
 // backends whose values lie furthest apart.
 func (c *Comparison) explain() {
-	known := map[int]int{} // place in differences → in Reasons
-	judge := func(r *Row) {
-		r.judge()
-		if !r.Differs {
-			return
-		}
-		a, b := c.ends(r)
-		for i := range differences {
-			d := &differences[i]
-			if !slices.Contains(d.shows, r.Name) || !d.tells(a, b) || d.when != nil && !d.when(c) {
-				continue
-			}
-			at, ok := known[i]
-			if !ok {
-				at = len(c.Reasons)
-				known[i], c.Reasons = at, append(c.Reasons, *d)
-			}
-			r.Why = append(r.Why, at)
-		}
-	}
+	var rows []*Row
 	for _, groups := range [][]Group{c.Workloads, c.Faults} {
 		for _, g := range groups {
 			for i := range g.Rows {
-				judge(&g.Rows[i])
+				rows = append(rows, &g.Rows[i])
 			}
 		}
 	}
 	for i := range c.Counters {
-		judge(&c.Counters[i])
+		rows = append(rows, &c.Counters[i])
+	}
+	for _, r := range rows {
+		r.judge()
+	}
+	for i := range differences {
+		d, told := &differences[i], false
+		if d.when != nil && !d.when(c) {
+			continue
+		}
+		for _, r := range rows {
+			if !r.Differs || !slices.Contains(d.shows, r.Name) || !d.tells(c.ends(r)) {
+				continue
+			}
+			if !told {
+				told, c.Reasons = true, append(c.Reasons, *d)
+			}
+			r.Why = append(r.Why, len(c.Reasons)-1)
+		}
 	}
 }
 
