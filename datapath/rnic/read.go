@@ -71,7 +71,7 @@ func (r *responder) respond(i int, from, stop roce.PSN) {
 		e.next, e.from, e.stop = from, from, stop
 	}
 	if from.Before(e.next) {
-		e.next, e.from = from, from
+		e.next, e.from, e.replay = from, from, true
 	}
 	if e.stop.Before(stop) {
 		e.stop = stop
@@ -157,6 +157,9 @@ func (r *responder) replay(p *roce.Packet, info *roce.Info) {
 		if e.atomic != (info.Operation != roce.OpRDMAReadRequest) {
 			return
 		}
+		if e.region != nil && !e.region.live() {
+			return // it was closed since: who still waits for the READ retries out, and a stray copy of its request harms nobody
+		}
 		if e.atomic && r.q.dev.cfg.Bugs&BugAtomicTwice != 0 {
 			e.again(r.q, p)
 		}
@@ -223,8 +226,13 @@ func (r *responder) response(e *resource, now loop.Time) *link.Frame {
 	if n > 0 {
 		if !e.region.live() {
 			q.dev.frames.Put(f)
-			r.gone(e, psn)
-			return r.last(now)
+			if !e.replay {
+				r.gone(e, psn)
+			} else if e.pending {
+				e.pending = false
+				r.pending--
+			}
+			return r.next(now)
 		}
 		e.region.load(f, e.va+uint64(off), uint64(n))
 		r.port.addr, r.port.kind = e.region.place(e.va+uint64(off)), e.region.mem.kind

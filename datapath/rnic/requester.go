@@ -26,8 +26,9 @@ type requester struct {
 
 	sel *selective // nil: go back
 
-	asked int // packets since the last that asked for an ACK
-	reads int // READs and atomics outstanding
+	due   roce.PSN // an answer is due to what is before: a packet asked for it
+	asked int      // packets since the last that asked for an ACK
+	reads int      // READs and atomics outstanding
 
 	resumed roce.PSN // where the last READ request began; for BugReadOffset
 
@@ -48,7 +49,7 @@ func (r *requester) init(q *qp) {
 }
 
 func (r *requester) begin(psn roce.PSN) {
-	r.psn, r.una, r.high, r.sel = psn, psn, psn, nil
+	r.psn, r.una, r.high, r.due, r.sel = psn, psn, psn, psn, nil
 	if r.q.selective {
 		r.sel = newSelective(psn)
 	}

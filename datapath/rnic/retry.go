@@ -72,7 +72,7 @@ func (r *requester) rewind() {
 	if r.q.dev.cfg.Profile.Recovery == GoBack0 {
 		r.una = w.first
 	}
-	r.psn, r.cur = r.una, r.ring.head
+	r.psn, r.cur, r.due = r.una, r.ring.head, r.una
 }
 
 // reopens says that a NAK goes back behind what was acknowledged already: go-back-0's do, to the

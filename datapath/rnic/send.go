@@ -111,7 +111,7 @@ func (r *requester) ask(w *wqe, i, n int, now loop.Time) *link.Frame {
 	return f
 }
 
-// sent takes note of a packet that used up n PSNs, and starts the timer for its answer.
+// sent takes note of a packet that used up n PSNs, and starts the timer if it asks for an answer.
 func (r *requester) sent(n int, asks bool, now loop.Time) {
 	if r.psn.Before(r.high) {
 		r.q.dev.count.RetransmittedPackets++
@@ -120,7 +120,10 @@ func (r *requester) sent(n int, asks bool, now loop.Time) {
 	if r.psn.After(r.high) {
 		r.high = r.psn
 	}
-	if r.deadline == 0 || asks {
+	if asks && r.due.Before(r.psn) {
+		r.due = r.psn
+	}
+	if asks || r.deadline == 0 && r.una.Before(r.due) {
 		r.await(now)
 	}
 }

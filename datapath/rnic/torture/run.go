@@ -129,6 +129,7 @@ func (t *bed) build(o *Options) error {
 			return err
 		}
 		t.devs[i] = d
+		d.OnAsync(func(e verbs.AsyncEvent) { t.event(i, e) })
 	}
 	for i := range t.wires {
 		t.wires[i].dest = t.devs[1-i]
@@ -156,6 +157,21 @@ func newPair(t *bed, p *plan) *pair {
 		q.loose[i] = make([]bool, len(q.w.want[i]))
 	}
 	return q
+}
+
+// event is one of a host's device. Only what is meant to fail makes those of errors.
+func (t *bed) event(host int, e verbs.AsyncEvent) {
+	for _, q := range t.pairs {
+		if e.QP == nil || e.QP != q.hosts[host].qp {
+			continue
+		}
+		switch e.Type {
+		case verbs.EventQPAccessErr, verbs.EventQPReqErr, verbs.EventQPFatal:
+			if host == 0 || !q.hosts[0].poisoned() {
+				q.hosts[host].bad("event %v, and nothing was to fail", e.Type)
+			}
+		}
+	}
 }
 
 // config is a host's device.
