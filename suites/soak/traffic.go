@@ -152,6 +152,9 @@ func (g *generator) faults() {
 	}
 	g.line("faults:")
 	kinds := []string{"loss", "loss", "delay", "reorder", "duplicate", "corrupt", "rate", "down", "flap"}
+	never := func(again ...string) {
+		kinds = slices.DeleteFunc(kinds, func(k string) bool { return slices.Contains(again, k) })
+	}
 	for i := range n {
 		keys := []string{fmt.Sprintf("name: f%d", i), fmt.Sprintf("at: %s", list(g.some(g.ports(), g.between(1, 2)))), "may_miss: true"}
 		add := func(format string, args ...any) { keys = append(keys, fmt.Sprintf(format, args...)) }
@@ -167,11 +170,13 @@ func (g *generator) faults() {
 			add("kind: %s, probability: %s", kind, one(g, "1%", "5%"))
 		case "rate":
 			add("kind: rate, rate: %s", one(g, "500Mbps", "5Gbps"))
-			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == "rate" }) // one a port, as a port has one line
+			never("rate") // a port has one line
 		case "down":
 			add("kind: down")
+			never("down", "flap") // a link that is down can't go down
 		case "flap":
 			add("kind: flap, period: %s, down: %s", one(g, "300us", "1ms"), one(g, "20us", "100us"))
+			never("down", "flap")
 		}
 		at, length := one(g, "0us", "10us", "200us"), one(g, "50us", "300us", "1ms")
 		if strings.Contains(strings.Join(keys, " "), "kind: down") || g.chance(70) {
