@@ -195,3 +195,33 @@ func TestEachGapIsAnsweredByOneNAKWhateverFilledTheOneBefore(t *testing.T) {
 		psn = psn.Next()
 	}
 }
+
+// An RNR NAK that was late on its way says of a SEND that it waits, which has been received meanwhile. When the wait is over there is
+// nothing to send again; what is lost of the READ behind it has to be missed all the same.
+func TestSelectiveRepeatMissesAResponseAfterAWaitThatWasInVain(t *testing.T) {
+	l := recovering(SelectiveRepeat, nil)
+	e := l.pairOf(t, verbs.RC, 4096, nil)
+	psn, responses := e[0].qp.tx.psn, 0
+	l.wires[1].tap = func(f *link.Frame) bool {
+		if f.Packet.Info().Operation != roce.OpRDMAReadResponse {
+			return responses > 0
+		}
+		if responses++; responses == 1 {
+			late := e[1].frame(&e[1].qp.path, roce.RCAcknowledge, e[0].qp.num, psn, 0)
+			late.Packet.AETH.Syndrome = roce.RNRNAK(12)
+			l.wires[1].Send(late, l.v.Now()) // ahead of the response
+		}
+		return responses != 2
+	}
+	e[1].recv(t, verbs.RecvWR{ID: 7, SGL: e[1].sge(0, 100)})
+	read := verbs.SendWR{ID: 2, Op: verbs.OpRDMARead, Flags: verbs.Signaled, SGL: e[0].sge(1024, 2048), RemoteAddr: e[1].mem.addr, RKey: e[1].mr.was}
+	e[0].post(t, verbs.SendWR{ID: 1, Op: verbs.OpSend, Flags: verbs.Signaled, SGL: e[0].sge(0, 100)}, read)
+	for i, wc := range l.await(t, e[0], 2) {
+		if wc.Status != verbs.Success {
+			t.Errorf("completion %d: %+v", i, wc)
+		}
+	}
+	if n := e[0].count.RNRNakRetryErr; n != 1 || responses < 3 {
+		t.Errorf("%d RNR NAKs and %d responses came", n, responses)
+	}
+}

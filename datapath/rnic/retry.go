@@ -165,5 +165,9 @@ func (r *requester) holdOff(w *wqe, code uint8, at loop.Time) {
 
 func (r *requester) resumeAfterRNR() {
 	r.waiting = false
+	if r.sel != nil && r.una.Before(r.due) {
+		// What was refused may have been taken meanwhile, of an earlier copy. Then it isn't sent again, and no packet starts the timer.
+		r.await(r.q.dev.loop.Now())
+	}
 	r.kick()
 }
