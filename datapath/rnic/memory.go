@@ -35,6 +35,17 @@ func (d *Device) AllocMemory(size int, kind verbs.MemoryKind) (verbs.Memory, err
 	return m, nil
 }
 
+// AdoptMemory is AllocMemory with bytes that are there already, which others may share. They must stay until the
+// memory is freed or the device closed.
+func (d *Device) AdoptMemory(b []byte, kind verbs.MemoryKind) (verbs.Memory, error) {
+	m, err := d.alloc(len(b), kind)
+	if err != nil {
+		return nil, err
+	}
+	m.bytes = b
+	return m, nil
+}
+
 // alloc gives memory its addresses.
 func (d *Device) alloc(size int, kind verbs.MemoryKind) (*memory, error) {
 	op := fmt.Sprintf("allocate %d bytes of %v memory", size, kind)
