@@ -26,6 +26,10 @@ func init() {
 	})
 }
 
+// SoftHostIfAsked must be called first of all in a program that runs scenarios: soft-hosts with a process of their own
+// are that program again. In such a process it doesn't return.
+func SoftHostIfAsked() { soft.ProcessIfAsked() }
+
 // softCheck refuses node kinds, settings and faults that software nodes don't have.
 func softCheck(s *Scenario, d loop.Dilation) error {
 	cfg := soft.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}

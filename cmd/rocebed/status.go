@@ -176,6 +176,9 @@ func describe(out io.Writer, st *keeper.Status) error {
 		for _, n := range st.Nodes {
 			for i, p := range n.Ports {
 				name, kind, ns := n.Name, cmp.Or(string(n.Kind), string(n.Role)), n.Namespace
+				if n.Process != 0 {
+					kind = fmt.Sprintf("%s (process %d)", kind, n.Process)
+				}
 				if i > 0 {
 					name, kind, ns = "", "", ""
 				}

@@ -41,7 +41,8 @@ var rooms = []room{
 	{"testbed/linux", below},
 	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
 	{"testbed/silicon", with(silicon, below)},
-	{"testbed/soft", with("testbed/linux", "testbed/silicon", silicon, below)},
+	{"testbed/soft/remote", with("workloads/verbs/conformance", silicon, below)}, // the suite is for its tests
+	{"testbed/soft", with("testbed/linux", "testbed/soft/remote", "testbed/silicon", silicon, below)},
 	{"testbed/sim", with("testbed/silicon", silicon, below)},
 	{"testbed/mixed", with("testbed/linux", "testbed/kernel", "testbed/soft", below)},
 	{"testbed/guest", with("images", below)},

@@ -19,6 +19,7 @@ var namespaceFiles = map[string]string{
 	"testbed/linux/enter.go":        "a process that becomes a program in a namespace, for good",
 	"testbed/linux/scratch.go":      "a namespace for trying things, on a thread of thread.go",
 	"testbed/linux/remove.go":       "looks into a namespace that a dead process left before it removes it",
+	"testbed/linux/world.go":        "a process that is born in a namespace, and keeps it for a user's testbeds",
 	"internal/bareloop/bareloop.go": "the bare loop that bring-up is measured against",
 }
 

@@ -41,8 +41,10 @@ type NICModel struct {
 	Priorities PrioritySettings `yaml:"priorities"`
 	PFC        *NICPFCSettings  `yaml:"pfc"`
 	// Memory is real (bytes) or phantom (what the bytes would be, checked as strictly), for scale.
-	Memory MemoryMode    `yaml:"memory"`
-	PCIe   *PCIeSettings `yaml:"pcie"`
+	Memory MemoryMode `yaml:"memory"`
+	// Process gives a host's NICs a process of its own, which can be stopped and killed without the others.
+	Process bool          `yaml:"process"`
+	PCIe    *PCIeSettings `yaml:"pcie"`
 }
 
 // AckSettings say when acknowledgements are asked for and sent.

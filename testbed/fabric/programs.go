@@ -9,6 +9,12 @@ type Kinds interface {
 	Kind(node string) topo.Kind
 }
 
+// Processes is what a Fabric implements whose hosts may have a process each.
+type Processes interface {
+	// Process is the number of the host's own process; 0: it has none.
+	Process(host string) (pid int)
+}
+
 // Programs is what a Fabric implements when real programs can run on its nodes.
 type Programs interface {
 	// ProgramEnv is what a program on the node needs in its environment ("NAME=value") for its

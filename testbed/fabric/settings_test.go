@@ -36,6 +36,7 @@ nics:
   priorities: {26: 4, 0: 1}
   pfc: {priorities: [3, 4], xoff: 100KB, xon: 50KB, headroom: 64KB}
   memory: phantom
+  process: true
   pcie: {nic: gen4 x16, gpu: gen5 x8}
   override:
     - {node: "h[12]", dcqcn: "off"}

@@ -54,6 +54,9 @@ func (b *fabricBed) Status(context.Context) (Status, error) {
 		if k, ok := f.(fabric.Kinds); ok {
 			ns.Kind = k.Kind(n.Name)
 		}
+		if k, ok := f.(fabric.Processes); ok {
+			ns.Process = k.Process(n.Name)
+		}
 		for _, port := range p.Ports(n.Name) {
 			ps := PortStatus{Name: port.Ref.Port, Addr: port.Addr.String(), MAC: port.MAC.String(), Peer: port.Peer.String()}
 			if d, ok := devices[port.Ref.String()]; ok {

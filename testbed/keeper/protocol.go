@@ -61,7 +61,8 @@ type NodeStatus struct {
 	Name      string       `json:"name"`
 	Role      topo.Role    `json:"role"`
 	Kind      topo.Kind    `json:"kind,omitempty"`
-	Namespace string       `json:"namespace"` // for 'ip netns exec'; in the guest, where there is one
+	Process   int          `json:"process,omitempty"` // a host's own process, where it has one
+	Namespace string       `json:"namespace"`         // for 'ip netns exec'; in the guest, where there is one
 	Ports     []PortStatus `json:"ports"`
 }
 

@@ -80,40 +80,109 @@ func (n *NIC) SetRate(rate uint64) {
 // Rate is the line's.
 func (n *NIC) Rate() uint64 { return n.rate }
 
-// Host makes a host's NICs. They share the host's PCIe.
-func (m *Maker) Host(n *topo.Node, g Ground) (*Host, error) {
-	h := &Host{Name: n.Name, Loop: g.Loop}
-	model := m.cfg.Settings.NICs.Of(n.Name)
-	profile, priorities, err := m.profile(&model, n.Name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", n.Name, err)
+// HostModel is what a host's NICs are made from: plain data, which another process can make them from, too.
+type HostModel struct {
+	Name       string
+	Profile    rnic.Profile
+	Priorities *link.PriorityMap // nil: custom's
+	Phantom    bool
+	Ports      []PortModel
+	// Known are the fabric's addresses, for whoever has no Maker; see Maker.Known.
+	Known []KnownAddr
+}
+
+// PortModel is one port of a HostModel.
+type PortModel struct {
+	Plan   topo.PlanPort
+	Number int
+	Seed   uint64
+	Link   topo.Link
+}
+
+// KnownAddr is a port's address, the fabric's number of the port, and whether it takes selective repeat's packets.
+type KnownAddr struct {
+	Addr      roce.Addr
+	Number    uint32
+	Selective bool
+}
+
+// Known are all of the fabric's addresses.
+func (m *Maker) Known() []KnownAddr {
+	out := make([]KnownAddr, m.cfg.Plan.PortCount())
+	for i := range out {
+		p := m.cfg.Plan.PortAt(i)
+		out[i] = KnownAddr{roce.AddrFrom(p.Addr.Addr()), uint32(i), m.soft(p.Ref.Node)}
 	}
-	pcie, err := rnic.NewPCIe(profile.Stages.PCIe)
-	if err != nil {
+	return out
+}
+
+// Model works out what a host's NICs are made from. Known is left empty.
+func (m *Maker) Model(n *topo.Node) (*HostModel, error) {
+	model := m.cfg.Settings.NICs.Of(n.Name)
+	h := &HostModel{Name: n.Name, Phantom: model.Memory == fabric.MemoryPhantom}
+	var err error
+	if h.Profile, h.Priorities, err = m.profile(&model, n.Name); err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
 	for _, p := range m.cfg.Plan.Ports(n.Name) {
-		port, err := m.port(&p, g)
-		if err != nil {
-			return nil, err
-		}
-		l := port.Link
-		cfg := rnic.Config{
-			Name: p.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.MAC), Addr: roce.AddrFrom(p.Addr.Addr()), MTU: l.MTU, Rate: uint64(l.Rate),
-			Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Profile: profile, PCIe: pcie, Priorities: priorities,
-			Frames: g.Frames, Wire: port.Wire, Resolve: m.resolver(&p), Phantom: model.Memory == fabric.MemoryPhantom,
-			Bugs: m.cfg.Bugs,
-		}
-		d, err := rnic.New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		nic := &NIC{Device: d, Port: port, rate: uint64(l.Rate)}
-		port.end, port.device = nic, d
-		h.Ports = append(h.Ports, port)
-		h.NICs = append(h.NICs, nic)
+		h.Ports = append(h.Ports, PortModel{
+			Plan: p, Number: m.cfg.Plan.PortNumber(p.Ref), Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Link: m.cfg.Plan.Topology.Links[p.Link],
+		})
 	}
 	return h, nil
+}
+
+// Host makes a host's NICs. They share the host's PCIe.
+func (m *Maker) Host(n *topo.Node, g Ground) (*Host, error) {
+	h, err := m.Model(n)
+	if err != nil {
+		return nil, err
+	}
+	return h.make(g, m.resolver)
+}
+
+// Make makes the NICs where there is no Maker.
+func (h *HostModel) Make(g Ground) (*Host, error) {
+	known := make(map[roce.Addr]KnownAddr, len(h.Known))
+	for _, k := range h.Known {
+		known[k.Addr] = k
+	}
+	return h.make(g, func(p *topo.PlanPort) func(roce.Addr) (rnic.Neighbor, bool) {
+		via := roce.MAC(p.PeerMAC)
+		return func(a roce.Addr) (rnic.Neighbor, bool) {
+			k, ok := known[a]
+			return rnic.Neighbor{MAC: via, Dst: k.Number, Selective: k.Selective}, ok
+		}
+	})
+}
+
+func (h *HostModel) make(g Ground, resolver func(*topo.PlanPort) func(roce.Addr) (rnic.Neighbor, bool)) (*Host, error) {
+	made := &Host{Name: h.Name, Loop: g.Loop}
+	pcie, err := rnic.NewPCIe(h.Profile.Stages.PCIe)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	for i := range h.Ports {
+		p := &h.Ports[i]
+		w, err := g.Wire(&p.Plan)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Plan.Ref, err)
+		}
+		port := &Port{Ref: p.Plan.Ref, Number: p.Number, Loop: g.Loop, Wire: NewWire(w, g.Loop, g.Frames), Link: &p.Link}
+		d, err := rnic.New(rnic.Config{
+			Name: p.Plan.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.Plan.MAC), Addr: roce.AddrFrom(p.Plan.Addr.Addr()), MTU: p.Link.MTU, Rate: uint64(p.Link.Rate),
+			Seed: p.Seed, Profile: h.Profile, PCIe: pcie, Priorities: h.Priorities,
+			Frames: g.Frames, Wire: port.Wire, Resolve: resolver(&p.Plan), Phantom: h.Phantom,
+		})
+		if err != nil {
+			return nil, err
+		}
+		nic := &NIC{Device: d, Port: port, rate: uint64(p.Link.Rate)}
+		port.end, port.device = nic, d
+		made.Ports = append(made.Ports, port)
+		made.NICs = append(made.NICs, nic)
+	}
+	return made, nil
 }
 
 // resolver says where addresses are, as seen from a NIC: behind the port across its link.
@@ -134,10 +203,14 @@ func (m *Maker) soft(node string) bool { return m.kinds == nil || m.kinds(node) 
 func (h *Host) FabricNICs(plan *topo.Plan) []fabric.NIC {
 	var out []fabric.NIC
 	for _, n := range h.NICs {
-		p := plan.PortAt(n.Port.Number)
-		out = append(out, fabric.NIC{Port: p.Ref, Rail: p.Rail, Device: n.Device, GIDIndex: 0, GID: verbs.GID(netip.AddrFrom16(p.Addr.Addr().As16()))})
+		out = append(out, FabricNIC(plan.PortAt(n.Port.Number), n.Device))
 	}
 	return out
+}
+
+// FabricNIC is a port's device as workloads get it.
+func FabricNIC(p *topo.PlanPort, d verbs.Device) fabric.NIC {
+	return fabric.NIC{Port: p.Ref, Rail: p.Rail, Device: d, GIDIndex: 0, GID: verbs.GID(netip.AddrFrom16(p.Addr.Addr().As16()))}
 }
 
 // Switch is a switch's silicon.

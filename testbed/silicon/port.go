@@ -35,6 +35,16 @@ type end interface {
 	Rate() uint64
 }
 
+// NewPort makes an end of a link whose device is in another process. Nothing comes in at it here; end passes on what is done to
+// the device's port, and the wire carries what the device has sent.
+func NewPort(ref topo.PortRef, number int, l loop.Loop, w *Wire, of *topo.Link, end interface {
+	SetLink(up bool)
+	SetRate(rate uint64)
+	Rate() uint64
+}) *Port {
+	return &Port{Ref: ref, Number: number, Loop: l, Wire: w, Link: of, end: end}
+}
+
 // Receive implements link.Receiver: what the wire from across the link brings.
 func (p *Port) Receive(f *link.Frame) {
 	if p.tap != nil && p.down == 0 {

@@ -33,6 +33,13 @@ func (c *Config) Check() error {
 			errs = append(errs, strict.At("topology", "node %s: the sim backend makes no %s: nothing of the kernel lives in virtual time (the kernel backend does)", n.Name, n.Kind))
 		}
 	}
+	for _, n := range c.Plan.Topology.Hosts() {
+		if c.Settings.NICs.Of(n.Name).Process {
+			section := c.Settings.NICs.Section(n.Name, func(m *fabric.NICModel) bool { return m.Process })
+			errs = append(errs, strict.At(section+".process", "in virtual time all is one process (the soft backend can)"))
+			break
+		}
+	}
 	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings, func(*topo.Node) bool { return true }))...)
 }
 

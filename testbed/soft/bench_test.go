@@ -13,6 +13,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/testbed/soft/packet"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -79,13 +80,13 @@ func BenchmarkNodes(b *testing.B) {
 	for i, name := range []string{"h1", "leaf1", "h2"} {
 		var ports []portConfig
 		for _, p := range plan.Ports(name) {
-			c := portConfig{plan: p, link: &plan.Topology.Links[p.Link], room: 16 << 20}
+			c := portConfig{plan: p, link: &plan.Topology.Links[p.Link], room: 4 << 20, open: func(o packet.Options) (*packet.Socket, error) { return packet.Open(w.Node(name), p.Ref.Port, o) }}
 			if name == "leaf1" {
 				c.number = func(a roce.Addr) uint32 { return uint32(a[15]) }
 			}
 			ports = append(ports, c)
 		}
-		n, err := newNode(plan.Node(name), topo.SoftHost, w.Node(name), []int{0, 1, 0}[i], 1, epoch, ports)
+		n, err := newNode(name, topo.SoftHost, []int{0, 1, 0}[i], 1, epoch, ports)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/silicon"
+	"github.com/rocebed/rocebed/testbed/soft/packet"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -23,6 +24,7 @@ var _ interface {
 	fabric.Fabric
 	fabric.Kinds
 	fabric.Capturer
+	fabric.Processes
 } = (*Fabric)(nil)
 
 // Fabric is a living fabric of soft-hosts and soft-switches, or those of a fabric with other nodes.
@@ -34,6 +36,7 @@ type Fabric struct {
 	nodes   []*node    // in the topology's order
 	byName  map[string]*node
 	hosts   []*host
+	away    []*away         // hosts that are processes of their own
 	ports   []*silicon.Port // by number
 	sw      map[string]*silicon.Switch
 	routing *silicon.Routing // on the control loop
@@ -111,7 +114,16 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.add(ctx, &t.Nodes[i], cpus[i], maker); err != nil {
+		add := f.add
+		if t.Nodes[i].Role == topo.Host && cfg.Settings.NICs.Of(t.Nodes[i].Name).Process {
+			add = f.addAway
+		}
+		if err := add(ctx, &t.Nodes[i], cpus[i], maker); err != nil {
+			return err
+		}
+	}
+	for _, h := range f.away {
+		if err := f.standIn(ctx, h); err != nil {
 			return err
 		}
 	}
@@ -155,6 +167,7 @@ func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.
 	var ports []portConfig
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
 		c := portConfig{plan: p, link: &f.cfg.Plan.Topology.Links[p.Link]}
+		c.open = func(opt packet.Options) (*packet.Socket, error) { return packet.Open(ns, p.Ref.Port, opt) }
 		if f.cfg.Within == nil {
 			c.delay = c.link.Delay
 		}
@@ -165,7 +178,7 @@ func (f *Fabric) add(ctx context.Context, n *topo.Node, cpu int, maker *silicon.
 		}
 		ports = append(ports, c)
 	}
-	made, err := newNode(n, kind, ns, cpu, f.cfg.Dilation, f.epoch, ports)
+	made, err := newNode(n.Name, kind, cpu, f.cfg.Dilation, f.epoch, ports)
 	if err != nil {
 		return err
 	}
@@ -259,14 +272,36 @@ func (f *Fabric) Kind(node string) topo.Kind {
 	if n := f.byName[node]; n != nil {
 		return n.kind
 	}
+	if f.awayHost(node) != nil {
+		return topo.SoftHost
+	}
 	return ""
+}
+
+func (f *Fabric) awayHost(name string) *away {
+	for _, h := range f.away {
+		if h.name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// Process implements fabric.Processes.
+func (f *Fabric) Process(host string) int {
+	if h := f.awayHost(host); h != nil && h.cmd != nil && h.cmd.Process != nil {
+		return h.pid()
+	}
+	return 0
 }
 
 // Hosts are the hosts in the topology's order.
 func (f *Fabric) Hosts() []fabric.Host {
-	out := make([]fabric.Host, len(f.hosts))
-	for i, h := range f.hosts {
-		out[i] = h
+	var out []fabric.Host
+	for _, n := range f.cfg.Plan.Topology.Hosts() {
+		if h := f.Host(n.Name); h != nil {
+			out = append(out, h)
+		}
 	}
 	return out
 }
@@ -277,6 +312,9 @@ func (f *Fabric) Host(name string) fabric.Host {
 		if h.name == name {
 			return h
 		}
+	}
+	if h := f.awayHost(name); h != nil {
+		return h
 	}
 	return nil
 }
@@ -298,6 +336,10 @@ func (f *Fabric) Close(ctx context.Context) error {
 		f.control.Close()
 		f.control = nil
 	}
+	for _, h := range f.away {
+		errs = append(errs, h.Close(ctx))
+	}
+	f.away = nil
 	for _, n := range f.nodes {
 		n.stop() // all of them before the first socket closes: they look at each other's
 	}

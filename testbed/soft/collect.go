@@ -29,6 +29,14 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	for _, n := range f.nodes {
 		c.node(n)
 	}
+	for _, h := range f.away {
+		t, err := h.ask(ctx, asked{Do: "collect"})
+		c.failed(err)
+		if t != nil {
+			c.Samples = append(c.Samples, t.Samples...)
+		}
+		c.interfaces(h.name)
+	}
 	if f.cfg.Within != nil { // the machine is read with the rest of the fabric
 		return c.Samples, errors.Join(c.errs...)
 	}
@@ -58,26 +66,37 @@ func (c *collector) add(name string, v float64, labels ...string) {
 
 // node reads how a node keeps up, and its interfaces.
 func (c *collector) node(n *node) {
+	c.pace(n)
+	c.interfaces(n.name)
+}
+
+// pace reads how a node keeps up.
+func (c *collector) pace(n *node) {
 	d := c.f.cfg.Dilation
 	c.add("loop_lateness_max", float64(d.Fabric(n.loop.Stats().Late.Max)), n.name)
-	ns := c.f.wiring.Node(n.name)
-	handle, err := ns.Handle()
-	c.failed(err)
-	for i, p := range n.ports {
+	for _, p := range n.ports {
 		c.add("pacer_lateness_max", float64(d.Fabric(p.counts.late.read().most)), n.name, p.ref.Port)
 		c.add("socket_refused", float64(p.counts.unsent.Load()), n.name, p.ref.Port)
 		drops, err := p.sock.Drops()
 		c.failed(err)
 		c.add("socket_dropped", float64(drops), n.name, p.ref.Port)
-		if handle == nil {
-			continue
-		}
-		l, err := handle.LinkByIndex(ns.Links()[i].Index)
+	}
+}
+
+func (c *collector) interfaces(node string) {
+	ns := c.f.wiring.Node(node)
+	handle, err := ns.Handle()
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	for _, own := range ns.Links() {
+		l, err := handle.LinkByIndex(own.Index)
 		if err != nil {
-			c.failed(fmt.Errorf("%s: read interface: %w", p.ref, err))
+			c.failed(fmt.Errorf("%s:%s: read interface: %w", node, own.Port, err))
 			continue
 		}
-		c.statistics(l.Attrs().Statistics, n.name, p.ref.Port)
+		c.statistics(l.Attrs().Statistics, node, own.Port)
 	}
 }
 

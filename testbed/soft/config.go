@@ -65,7 +65,28 @@ func (c *Config) Check() error {
 			break // the others are most likely the same
 		}
 	}
+	errs = append(errs, c.checkProcesses())
 	return errors.Join(append(errs, silicon.CheckSettings(c.Plan, &c.Settings, c.makes))...)
+}
+
+// checkProcesses refuses processes for hosts where their frames can't be struck on arrival.
+func (c *Config) checkProcesses() error {
+	own := func(m *fabric.NICModel) bool { return m.Process }
+	for _, n := range c.Plan.Topology.Hosts() {
+		if m := c.Settings.NICs.Of(n.Name); !c.makes(n) || !own(&m) {
+			continue
+		}
+		section := c.Settings.NICs.Section(n.Name, own)
+		if c.Within != nil {
+			return strict.At(section+".process", "%s: among nodes of the kernel's, soft-hosts are in the fabric's process (the soft backend gives them their own)", n.Name)
+		}
+		for _, p := range c.Plan.Ports(n.Name) {
+			if c.Plan.Node(p.Peer.Node).Role != topo.Switch {
+				return strict.At(section+".process", "%s: a host with a process of its own needs a switch at the end of its links, and %s isn't one", n.Name, p.Peer.Node)
+			}
+		}
+	}
+	return nil
 }
 
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when it is

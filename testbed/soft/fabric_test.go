@@ -51,6 +51,9 @@ func drive(tb testing.TB, f *Fabric, specs ...workloads.Spec) *workloads.Report 
 	tb.Helper()
 	cfg := workloads.Config{Topology: f.Topology(), Seed: 1, ControlTimeout: f.Dilation().Fabric(time.Minute)}
 	for _, h := range f.Hosts() {
+		if a, ok := h.(*away); ok && a.alive() != nil {
+			continue
+		}
 		for _, n := range h.NICs() {
 			cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: n.Device, GIDIndex: n.GIDIndex, GID: n.GID})
 		}

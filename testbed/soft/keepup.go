@@ -60,6 +60,10 @@ func (f *Fabric) JudgeKeepUp() error {
 	if base.softnet, err = linux.SoftnetDrops(); err != nil {
 		errs = append(errs, err)
 	}
+	for _, h := range f.away {
+		_, err := h.ask(background, asked{Do: "judge"})
+		errs = append(errs, err)
+	}
 	f.mu.Lock()
 	f.base = base
 	f.mu.Unlock()
@@ -78,6 +82,14 @@ func (f *Fabric) KeepUp() error {
 		was := base.nodes[n.name]
 		lost = append(lost, err, n.keptUp(now, was))
 		slow = append(slow, n.late(now, was))
+	}
+	for _, h := range f.away {
+		switch late, err := h.keepUp(); {
+		case late:
+			slow = append(slow, err)
+		default:
+			lost = append(lost, err)
+		}
 	}
 	if f.cfg.Within == nil { // else the rest of the fabric says what the machine has lost
 		lost = append(lost, machineDrops(base.softnet))

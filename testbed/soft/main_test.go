@@ -1,3 +1,5 @@
+//go:build linux
+
 package soft
 
 import (
@@ -6,4 +8,7 @@ import (
 	"github.com/rocebed/rocebed/internal/testleak"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	ProcessIfAsked()
+	testleak.Main(m)
+}

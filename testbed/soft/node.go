@@ -11,7 +11,6 @@ import (
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
-	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/soft/packet"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -46,6 +45,8 @@ type portConfig struct {
 	delay loop.Duration
 	// room is how many bytes of frames the kernel keeps for the port.
 	room int
+	// open opens the port's socket.
+	open func(packet.Options) (*packet.Socket, error)
 	// number, set for ports of a switch, gives the fabric's number of the port with an address. A host's
 	// port takes RoCE and pause frames alone.
 	number func(roce.Addr) uint32
@@ -54,14 +55,14 @@ type portConfig struct {
 }
 
 // newNode opens the sockets of a node. Nothing runs before start.
-func newNode(n *topo.Node, kind topo.Kind, ns *linux.Namespace, cpu int, d loop.Dilation, epoch time.Time, ports []portConfig) (_ *node, err error) {
-	made := &node{name: n.Name, kind: kind, dilation: d, epoch: epoch}
+func newNode(name string, kind topo.Kind, cpu int, d loop.Dilation, epoch time.Time, ports []portConfig) (_ *node, err error) {
+	made := &node{name: name, kind: kind, dilation: d, epoch: epoch}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.close())
 		}
 	}()
-	if made.poller, err = packet.NewPoller(n.Name, cpu); err != nil {
+	if made.poller, err = packet.NewPoller(name, cpu); err != nil {
 		return nil, err
 	}
 	for i, c := range ports {
@@ -69,7 +70,7 @@ func newNode(n *topo.Node, kind topo.Kind, ns *linux.Namespace, cpu int, d loop.
 		if c.number == nil {
 			opt.Filter = packet.RoCE
 		}
-		sock, err := packet.Open(ns, c.plan.Ref.Port, opt)
+		sock, err := c.open(opt)
 		if err != nil {
 			return nil, err
 		}

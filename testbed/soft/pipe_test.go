@@ -86,7 +86,7 @@ func (p *pipe) start() {
 		ms, _ := messages()
 		for !p.stop.Load() {
 			if p.sent.Load()-p.got.Load() > pipeWindow-pipeBatch {
-				time.Sleep(10 * time.Microsecond)
+				<-time.After(10 * time.Microsecond)
 				continue
 			}
 			p.sendAll(p.fds[0], ms)
@@ -156,7 +156,7 @@ func pipeRate(tb testing.TB, w *linux.Wiring, d time.Duration) float64 {
 	p := openPipe(tb, w)
 	p.start()
 	start, first := time.Now(), p.got.Load()
-	time.Sleep(d)
+	<-time.After(d)
 	n, took := p.got.Load()-first, time.Since(start)
 	p.close()
 	return float64(n) * 4096 * 8 / took.Seconds()

@@ -13,6 +13,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/testbed/soft/packet"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -28,6 +29,7 @@ type port struct {
 	delay  loop.Duration
 	number func(roce.Addr) uint32 // nil: a host's
 	to     link.Receiver
+	inlet  *silicon.Wire // of a host whose process is another: what goes wrong on its way here strikes here; else nil
 
 	fromHost bool           // the far end is a host
 	lineRate int64          // that frames come in by at most, bits a second of fabric time
@@ -184,9 +186,18 @@ func (p *port) take() bool {
 	if p.to == nil { // the node is not whole yet
 		p.node.frames.Put(f)
 	} else {
-		p.to.Receive(f)
+		p.pass(f)
 	}
 	return p.arrived.n > 0 || p.look()
+}
+
+// pass hands on a frame that has come in.
+func (p *port) pass(f *link.Frame) {
+	if p.inlet != nil {
+		p.inlet.Send(f, p.node.loop.Now())
+		return
+	}
+	p.to.Receive(f)
 }
 
 // coming is when the first frame that has not been handed on will have come in, wall time since the epoch; negative: there is none.

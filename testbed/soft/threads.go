@@ -57,7 +57,7 @@ func spread(t *topo.Topology) []int {
 
 var (
 	threadsMu sync.Mutex
-	asked     int // threads that living fabrics need
+	wanted    int // threads that living fabrics need
 	before    int // GOMAXPROCS without them
 )
 
@@ -67,15 +67,15 @@ var (
 func moreThreads(nodes int) (done func()) {
 	threadsMu.Lock()
 	defer threadsMu.Unlock()
-	if asked == 0 {
+	if wanted == 0 {
 		before = runtime.GOMAXPROCS(0)
 	}
-	asked += nodes
-	runtime.GOMAXPROCS(before + asked)
+	wanted += nodes
+	runtime.GOMAXPROCS(before + wanted)
 	return func() {
 		threadsMu.Lock()
 		defer threadsMu.Unlock()
-		asked -= nodes
-		runtime.GOMAXPROCS(before + asked)
+		wanted -= nodes
+		runtime.GOMAXPROCS(before + wanted)
 	}
 }

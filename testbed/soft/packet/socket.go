@@ -44,27 +44,40 @@ type Socket struct {
 
 // Open opens a socket on a port's interface. The frames that the interface sends by other hands
 // don't come in; those that it receives do, before the namespace's own stack gets them.
-func Open(ns *linux.Namespace, port string, opt Options) (_ *Socket, err error) {
+func Open(ns *linux.Namespace, port string, opt Options) (*Socket, error) {
+	fd, index, err := Raw(ns, port)
+	if err != nil {
+		return nil, err
+	}
+	return Attach(fd, ns.Node()+":"+port, index, opt)
+}
+
+// Raw opens a descriptor for Attach, which another process may do, and says the index of the port's interface.
+func Raw(ns *linux.Namespace, port string) (fd, index int, err error) {
 	l, ok := ns.Link(port)
 	if !ok {
-		return nil, fmt.Errorf("%s: open packet socket: there is no port %s", ns.Node(), port)
+		return -1, 0, fmt.Errorf("%s: open packet socket: there is no port %s", ns.Node(), port)
 	}
-	s := &Socket{name: ns.Node() + ":" + port, fd: -1}
-	what := "open packet socket"
+	err = ns.Do(func() (err error) {
+		// Protocol 0 until it is bound, so that nothing comes in before the filter is on.
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return -1, 0, fmt.Errorf("%s:%s: open packet socket: %w", ns.Node(), port, err)
+	}
+	return fd, l.Index, nil
+}
+
+// Attach makes a socket of a descriptor, which is the socket's from then on, for the interface with an index.
+func Attach(fd int, name string, index int, opt Options) (_ *Socket, err error) {
+	s := &Socket{name: name, fd: fd}
+	what := "leave out what the interface sends (needs Linux 4.20)"
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("%s: %s: %w", s.name, what, err), s.Close())
 		}
 	}()
-	err = ns.Do(func() (err error) {
-		// Protocol 0 until it is bound, so that nothing comes in before the filter is on.
-		s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	what = "leave out what the interface sends (needs Linux 4.20)"
 	if err = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1); err != nil {
 		return nil, err
 	}
@@ -80,7 +93,7 @@ func Open(ns *linux.Namespace, port string, opt Options) (_ *Socket, err error) 
 		return nil, err
 	}
 	what = "bind packet socket"
-	if err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: l.Index}); err != nil {
+	if err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: index}); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -1,0 +1,119 @@
+//go:build linux
+
+package soft
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/datapath/rnic"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/silicon"
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// ownProcess gives some hosts a process of their own.
+func ownProcess(hosts string) func(*Config) {
+	return func(c *Config) {
+		c.Settings.NICs.Override = []fabric.NICOverride{{Node: hosts, NICModel: fabric.NICModel{Process: true}}}
+	}
+}
+
+func TestAHostModelIsTheSameInAnotherProcess(t *testing.T) {
+	plan := starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps})
+	for _, profile := range rnic.ProfileNames() {
+		m := silicon.NewMaker(silicon.Config{
+			Plan: plan, Seed: 7, Dilation: 16, Settings: fabric.Settings{NICs: fabric.NICSettings{NICModel: fabric.NICModel{Profile: profile, Priorities: fabric.PrioritySettings{"26": 4}}}},
+		}, nil)
+		model, err := m.Model(plan.Node("h1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		model.Known = m.Known()
+		want := spec{Model: *model, Dilation: 16, Epoch: time.Second, CPU: -1, Ports: []specPort{{Index: 100, Room: 1 << 20}}}
+		var b bytes.Buffer
+		var got spec
+		if err := errors.Join(gob.NewEncoder(&b).Encode(&want), gob.NewDecoder(&b).Decode(&got)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: sent\n%+v\ncame\n%+v", profile, want, got)
+		}
+	}
+}
+
+func TestHostsWithProcessesOfTheirOwnRunWorkloads(t *testing.T) {
+	f := build(t, starPlan(t, 3, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess("h[12]"))
+	if f.Process("h1") == 0 || f.Process("h2") == 0 || f.Process("h3") != 0 || f.Process("h1") == f.Process("h2") {
+		t.Fatalf("processes of h1, h2 and h3: %d, %d, %d", f.Process("h1"), f.Process("h2"), f.Process("h3"))
+	}
+	drive(t, f,
+		workloads.Spec{Name: "all", Kind: workloads.AllPairs, Size: 64 << 10, Messages: 20, Depth: 2, QP: workloads.QPSpec{Timeout: &longTimeout}},
+		workloads.Spec{Name: "read", Kind: workloads.Read, From: []string{"h1"}, To: []string{"h3"}, Size: 32 << 10, Messages: 20, Depth: 2, QP: workloads.QPSpec{Timeout: &longTimeout}})
+	if n := metric(t, f, "sent_pkts"); n < 6*20*16 {
+		t.Errorf("the RNICs sent %v packets", n)
+	}
+	if n := metric(t, f, "out_of_seq_request"); n != 0 {
+		t.Errorf("%v packets out of sequence", n)
+	}
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for until := time.Now().Add(patience); !done(); {
+		if time.Now().After(until) {
+			t.Fatal("waited in vain for " + what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func TestAStoppedHostIsSilentAndGoesOn(t *testing.T) {
+	f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess("h2"))
+	pid := f.Process("h2")
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.KeepUp(); err == nil || !strings.Contains(err.Error(), "h2: its process") {
+		t.Errorf("keeping up while h2 is stopped: %v", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		drive(t, f, workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 4096, Messages: 50, QP: workloads.QPSpec{Timeout: &longTimeout}, StallTimeout: time.Minute})
+	}()
+	select {
+	case <-done:
+		t.Error("the workload is over though one of its hosts is stopped")
+	case <-time.After(300 * time.Millisecond):
+	}
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+}
+
+func TestAKilledHostIsGoneAndTheFabricSaysSo(t *testing.T) {
+	f := build(t, starPlan(t, 3, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess("h2"))
+	if err := unix.Kill(f.Process("h2"), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of h2", func() bool { return f.awayHost("h2").alive() != nil })
+	if err := f.KeepUp(); err == nil || !strings.Contains(err.Error(), "h2: its process") || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("keeping up after h2 was killed: %v", err)
+	}
+	// The others don't mind.
+	drive(t, f, workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h3"}, Size: 64 << 10, Messages: 20, QP: workloads.QPSpec{Timeout: &longTimeout}})
+	if _, err := f.Collect(context.Background()); err == nil {
+		t.Error("reading every metric succeeds without h2")
+	}
+}
