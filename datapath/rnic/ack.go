@@ -67,7 +67,7 @@ func (r *requester) advance(to roce.PSN, at loop.Time) {
 	r.retries, r.rnr = q.attr.RetryCnt, q.attr.RNRRetry
 	r.rewound = false
 	if r.deadline != 0 {
-		if !r.una.Before(r.due) {
+		if !r.una.Before(r.due) && (r.una == r.high || r.sel == nil || r.unsent()) {
 			r.deadline = 0 // nobody has to answer what is outstanding
 		} else if q.dev.cfg.Bugs&BugDeafTimer == 0 {
 			r.await(q.dev.loop.Now())

@@ -127,6 +127,9 @@ func (r *requester) next(now loop.Time) *link.Frame {
 		if f := r.repair(now); f != nil {
 			return f
 		}
+		if r.una.Before(r.high) && r.deadline == 0 && !r.unsent() {
+			r.await(now) // the peer holds all of it, or so it said
+		}
 	}
 	for r.cur != r.ring.tail && !r.waiting && (q.state == verbs.RTS || q.state == verbs.SQD) {
 		w := r.ring.at(r.cur)

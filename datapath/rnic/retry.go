@@ -65,7 +65,6 @@ func (r *requester) rewind() {
 	r.deadline, r.asked = 0, 0
 	if r.sel != nil {
 		r.again()
-		r.await(r.q.dev.loop.Now()) // there may be nothing to send, when the peer holds it all
 		return
 	}
 	w := r.oldest()

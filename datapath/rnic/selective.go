@@ -251,4 +251,19 @@ func (r *requester) again() {
 	s.stalled = true
 	s.requests = hunt{r.una, r.high}
 	s.responses = hunt{r.una, r.high}
+	r.due = r.una
+}
+
+// unsent says that more is going to be sent, the last of which asks for an answer.
+func (r *requester) unsent() bool {
+	for _, h := range []*hunt{&r.sel.requests, &r.sel.responses} {
+		if h.extend(r.una, h.until); h.next.Before(h.until) {
+			return true
+		}
+	}
+	if r.ring.len() == 0 {
+		return false
+	}
+	w := r.ring.at(r.cur)
+	return r.cur != r.ring.tail && w.started && r.psn.Before(w.end()) && r.psn.Sub(r.una) < r.q.window()
 }
