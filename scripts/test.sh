@@ -17,8 +17,9 @@ units() {
 }
 
 stage "units and what needs root on this machine, with the race detector" units
-stage "the suites in virtual time" scripts/suites.sh sim
-stage "what needs rxe, and the suites" scripts/suites.sh kernel
+stage "the suites in virtual time, and random scenarios" scripts/suites.sh sim
+stage "the suites on software nodes" scripts/suites.sh soft
+stage "what needs rxe, and the suites on it" scripts/suites.sh kernel
 
 if [ ${#failed[@]} -gt 0 ]; then
   printf '\nFAIL: %s' "${failed[@]}"

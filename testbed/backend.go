@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 
@@ -23,6 +24,9 @@ type Builder struct {
 	Built func() error
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
+	// Rootless says why the command of a user who isn't root can't, by entering a user namespace first; nil when it can. A
+	// backend for which there is no such way has none.
+	Rootless func() error
 	// CheckName says whether a testbed may be called that; nil: anything does.
 	CheckName func(testbed string) error
 	// Check refuses what of a scenario the backend can't do at a dilation, before anything is
@@ -91,8 +95,9 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 
 // what says in a few words what a backend is, where no guest is in question.
 var what = map[Backend]string{
-	Soft: "software NICs and switches on this machine's veths",
-	Sim:  "software NICs and switches in memory, in virtual time: nothing waits for the clock, and dilation means nothing",
+	Kernel: "rdma_rxe in namespaces, switches that are the kernel's",
+	Soft:   "software NICs and switches on this machine's veths",
+	Sim:    "software NICs and switches in memory, in virtual time: nothing waits for the clock, and dilation means nothing",
 }
 
 // registered are the backends that this rocebed has, in the order in which auto prefers them.
@@ -103,6 +108,30 @@ func registered() (names []string) {
 		}
 	}
 	return names
+}
+
+// Ability is whether this machine runs a backend, without a guest.
+type Ability struct {
+	Backend Backend `json:"backend"`
+	Can     bool    `json:"can"`
+	How     string  `json:"how"`           // where it can: what it is, and whether it takes a user namespace
+	Why     string  `json:"why,omitempty"` // where it can't
+}
+
+// Abilities are those of all backends, in the order in which auto prefers them.
+func Abilities(ctx context.Context) (all []Ability) {
+	for _, name := range []Backend{Kernel, Soft, Sim} {
+		a := Ability{Backend: name, How: what[name]}
+		err, b := capable(ctx, name), builders[name]
+		if err != nil && b != nil && b.Rootless != nil && os.Geteuid() != 0 && b.Rootless() == nil {
+			err, a.How = nil, a.How+", in a user namespace that it enters by itself"
+		}
+		if a.Can = err == nil; !a.Can {
+			a.Why = err.Error()
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // chooseAuto takes the kernel where this machine's can, else software nodes in real time, else the guest's kernel;

@@ -17,6 +17,7 @@ func init() {
 		Backend:   Soft,
 		Built:     func() error { return nil },
 		Capable:   func(context.Context) error { return soft.Capable() },
+		Rootless:  soft.Rootless,
 		CheckName: linux.CheckName,
 		Check:     softCheck,
 		Calibrate: func(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {

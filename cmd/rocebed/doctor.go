@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/images"
+	"github.com/rocebed/rocebed/testbed"
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/spf13/cobra"
@@ -18,6 +19,8 @@ import (
 
 // diagnosis is what doctor found out.
 type diagnosis struct {
+	// Backends say what each backend can on this machine itself.
+	Backends []testbed.Ability `json:"backends"`
 	// Kernel says whether the kernel backend runs on this machine's own kernel, Guest whether it
 	// runs in a microVM.
 	Kernel bool `json:"kernel"`
@@ -33,11 +36,11 @@ func newDoctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can do, what is missing, what that costs and how to get it",
-		Long: `Try every feature that rocebed uses by using it, in a network namespace of its own that is gone afterwards,
+		Long: `Say which backends run on this machine. Then try every feature that rocebed uses by using it, in a network namespace of its own that is gone afterwards,
 and say what is missing, what that costs and how to get it. Nothing on the machine is changed, except that the kernel may
 load modules.
 
-Exit code 0: the kernel backend runs here, on this machine's kernel or in the guest. 3: it runs nowhere yet.`,
+Exit code 0: the kernel backend runs here, on this machine's kernel or in the guest. 3: it runs nowhere yet; the others may.`,
 		Example: "  sudo rocebed doctor\n  sudo rocebed doctor --json | jq '.features[] | select(.present | not)'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +68,7 @@ func diagnose(ctx context.Context) diagnosis {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	d := diagnosis{Features: kernel.Probe(ctx), GuestFeatures: guestFeatures()}
+	d := diagnosis{Backends: testbed.Abilities(ctx), Features: kernel.Probe(ctx), GuestFeatures: guestFeatures()}
 	d.judge()
 	return d
 }
@@ -148,6 +151,7 @@ func kvmFeature(opens error, known guest.Accelerator, tried bool) kernel.Feature
 
 func (d diagnosis) print(w io.Writer) error {
 	p := &lines{w: w}
+	d.backends(p)
 	p.table("This machine's kernel", d.Features)
 	p.table("The guest", d.GuestFeatures)
 	switch {
@@ -159,6 +163,23 @@ func (d diagnosis) print(w io.Writer) error {
 		p.line("The kernel backend runs nowhere yet: get what is missing above, for this kernel or for the guest.")
 	}
 	return p.err
+}
+
+// backends says of each whether it runs, and where.
+func (d diagnosis) backends(p *lines) {
+	p.line("Backends")
+	for _, b := range d.Backends {
+		mark, text := "ok", b.How
+		switch {
+		case b.Can:
+		case b.Backend == testbed.Kernel && d.Guest:
+			mark, text = "guest", "in a microVM, because this machine's kernel can't: "+b.Why
+		default:
+			mark, text = "no", b.Why
+		}
+		p.line("  %-6s  %-7s  %s", b.Backend, mark, text)
+	}
+	p.line("")
 }
 
 // lines writes lines and keeps the first error.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rocebed/rocebed/testbed"
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/kernel"
 )
@@ -36,6 +37,31 @@ func TestDoctorSaysWhereTheBackendRunsAndHowToGetWhatIsMissing(t *testing.T) {
 		}
 		if !strings.Contains(b.String(), c.want) || !strings.Contains(b.String(), "modprobe sch_netem") {
 			t.Errorf("doctor said %s", b.String())
+		}
+	}
+}
+
+func TestDoctorSaysOfEachBackendWhetherItRunsAndWhere(t *testing.T) {
+	d := diagnosis{Guest: true, Backends: []testbed.Ability{
+		{Backend: testbed.Kernel, How: "rxe", Why: "no rdma_rxe"}, {Backend: testbed.Soft, How: "veths", Why: "no user namespaces"}, {Backend: testbed.Sim, Can: true, How: "in memory"}}}
+	said := func() string {
+		var b bytes.Buffer
+		if err := d.print(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for _, want := range []string{"kernel  guest    in a microVM, because this machine's kernel can't: no rdma_rxe", "soft    no       no user namespaces", "sim     ok       in memory"} {
+		if !strings.Contains(said(), want) {
+			t.Errorf("no %q in\n%s", want, said())
+		}
+	}
+	if d.Guest = false; !strings.Contains(said(), "kernel  no       no rdma_rxe") {
+		t.Error(said())
+	}
+	for _, a := range testbed.Abilities(t.Context()) {
+		if a.How == "" || a.Can != (a.Why == "") || a.Backend == testbed.Sim && !a.Can {
+			t.Errorf("%+v", a)
 		}
 	}
 }
