@@ -21,7 +21,15 @@ func init() {
 		CheckName: linux.CheckName,
 		Check:     softCheck,
 		Calibrate: func(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {
-			return calibrateOn(ctx, s, buildSoft, soft.LeastDilation)
+			d, why, err := calibrateOn(ctx, s, buildSoft, soft.LeastDilation)
+			if err != nil {
+				return 0, "", err
+			}
+			enough, err := inTime(ctx, s, buildSoft, d)
+			if enough > d {
+				why += ", and at less it wouldn't serve them in time"
+			}
+			return enough, why, err
 		},
 		Build: buildSoft,
 	})
