@@ -43,12 +43,12 @@ type upOptions struct {
 func (o *upOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.name, "name", "", "name of the testbed (default the scenario's)")
-	f.StringVar(&o.backend, "backend", "", "auto or kernel (default: what the scenario says)")
+	f.StringVar(&o.backend, "backend", "", "auto, kernel or soft (default: what the scenario says)")
 	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says)")
 	f.BoolVar(&o.guest, "guest", false, "bring it up on the kernel of a microVM, whatever this machine can")
 	f.BoolVar(&o.inGuest, "in-guest", false, "this is the guest")
 	_ = f.MarkHidden("in-guest")
-	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel)})
+	completeWith(c, "backend", []string{string(testbed.Auto), string(testbed.Kernel), string(testbed.Soft)})
 }
 
 // args are the same options on a command line.
