@@ -166,3 +166,44 @@ func TestAnswersToWhatIsNotOutstandingAreCountedAndChangeNothing(t *testing.T) {
 		t.Errorf("the WRITE: %+v", wc)
 	}
 }
+
+// Between two packets that ask lie 2.7 ms of the line here, five timeouts.
+func TestAMessageSlowerThanItsTimeoutIsNotSentAgain(t *testing.T) {
+	for _, how := range []Recovery{GoBackN, GoBack0, SelectiveRepeat} {
+		l := recovering(how, func(c *Config) { c.Rate, c.Profile.AckRequestEvery = 50e6, 16 })
+		e := l.pairOf(t, verbs.RC, 1<<16, func(_ int, _ *verbs.QPInit, a *verbs.QPAttr) { a.Timeout = 7 })
+		e[0].post(t, e[0].write(e[1], 1, 1<<16))
+		if wc := l.await(t, e[0], 1)[0]; wc.Status != verbs.Success || e[0].count.LocalAckTimeoutErr != 0 {
+			t.Errorf("%s: %v after %d timeouts", how, wc.Status, e[0].count.LocalAckTimeoutErr)
+		}
+	}
+}
+
+func TestAStrayCopyOfAREADsRequestHarmsNobodyOnceItsWindowIsClosed(t *testing.T) {
+	l := newLab(false)
+	e := l.pairOf(t, verbs.RC, 4096, nil)
+	w := l.window(t, e[1], verbs.MWType2)
+	if s := l.bind(t, e[1], e[1].qp, w, 0, 4096, verbs.RemoteRead); s != verbs.Success {
+		t.Fatal(s)
+	}
+	var stray *link.Frame
+	l.wires[0].tap = func(f *link.Frame) bool {
+		if f.Packet.BTH.Opcode == roce.RCRDMAReadRequest {
+			stray = l.frames.Get()
+			stray.Packet, stray.Kind, stray.Len = f.Packet, f.Kind, f.Len
+		}
+		return true
+	}
+	read := e[0].write(e[1], 1, 4096)
+	read.Op, read.RKey = verbs.OpRDMARead, w.key
+	closing := verbs.SendWR{ID: 2, Op: verbs.OpSendWithInv, Flags: verbs.Signaled | verbs.Fence, InvRKey: w.key}
+	e[1].recv(t, verbs.RecvWR{})
+	e[0].post(t, read, closing)
+	l.await(t, e[0], 2)
+	e[1].Receive(stray)
+	l.v.RunUntil(l.v.Now().Add(time.Millisecond))
+	e[0].post(t, e[0].write(e[1], 3, 100))
+	if wc := l.await(t, e[0], 1)[0]; wc.Status != verbs.Success || e[1].qp.state != verbs.RTS {
+		t.Errorf("%v, the responder is in %v", wc.Status, e[1].qp.state)
+	}
+}
