@@ -11,6 +11,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // Builder brings fabrics up on one backend. It is registered by the file that builds where
@@ -76,6 +77,8 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	switch {
 	case want == Auto && guest: // the guest's kernel is what it is for
 		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), true)
+	case want == Auto && kernelKind(s) != "":
+		return chooseKernel(ctx, fmt.Sprintf("backend %s: the topology has a %s, which no other has", Kernel, kernelKind(s)), false)
 	case want == Auto:
 		return chooseAuto(ctx)
 	case want == Kernel:
@@ -91,6 +94,18 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 		return Choice{}, fmt.Errorf("%w: %w", ErrIncapable, err)
 	}
 	return Choice{Backend: want, Builder: b, Why: fmt.Sprintf("backend %s, as asked; %s", want, what[want])}, nil
+}
+
+// kernelKind is a kind of node that the topology asks for and the kernel backend alone makes; empty: it asks for none.
+func kernelKind(s *Scenario) topo.Kind {
+	if s.Topology != nil {
+		for i := range s.Topology.Nodes {
+			if k := s.Topology.Nodes[i].Kind; k == topo.RxeHost || k == topo.LinuxSwitch {
+				return k
+			}
+		}
+	}
+	return ""
 }
 
 // what says in a few words what a backend is, where no guest is in question.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/mixed"
 	"github.com/rocebed/rocebed/testbed/report"
+	"github.com/rocebed/rocebed/testbed/soft"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads"
 )
@@ -32,7 +34,21 @@ const sustained = 0.5
 // calibrate measures what this machine carries in all, link by link, and finds the smallest
 // dilation at which every NIC of the scenario could send at line rate at once.
 func calibrate(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {
-	return calibrateOn(ctx, s, buildKernel, 1)
+	d, why, err := calibrateOn(ctx, s, buildKernel, 1)
+	if err != nil || !mixed.Wanted(s.Topology) {
+		return d, why, err
+	}
+	return calibrateOn(ctx, s, buildSoftAmongTheKernels, max(d, soft.LeastDilation)) // and it is no less than rxe-hosts need
+}
+
+// buildSoftAmongTheKernels is buildKernel with soft-hosts.
+func buildSoftAmongTheKernels(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {
+	for i := range cfg.Scenario.Topology.Nodes {
+		if n := &cfg.Scenario.Topology.Nodes[i]; n.Role == topo.Host {
+			n.Kind = topo.SoftHost
+		}
+	}
+	return buildKernel(ctx, cfg)
 }
 
 // calibrateOn is calibrate for a way to build fabrics, and finds none below least.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/rocebed/rocebed/topo"
 )
 
 // only makes some backends the ones that there are while a test runs; nil errors are of one that this machine can.
@@ -57,6 +59,18 @@ func TestAutoTakesTheRealestBackendThatThisMachineCanAndSaysWhy(t *testing.T) {
 				t.Errorf("%v: it says %q, not %q", c.have, got.Why, text)
 			}
 		}
+	}
+}
+
+func TestAutoGoesWhereTheKindsOfTheNodesCanBeHad(t *testing.T) {
+	only(t, map[Backend]error{Kernel: errors.New("an old kernel"), Soft: nil, Sim: nil})
+	s := &Scenario{Backend: Auto, Topology: &topo.Topology{Nodes: []topo.Node{{Name: "h1", Kind: topo.SoftHost}, {Name: "leaf1"}}}}
+	if c, err := Choose(t.Context(), s, "", false); err != nil || c.Backend != Soft {
+		t.Errorf("chose %+v, %v", c, err)
+	}
+	s.Topology.Nodes[1].Kind = topo.LinuxSwitch
+	if c, err := Choose(t.Context(), s, "", false); err != nil || c.Backend != Kernel || !c.Guest || !strings.Contains(c.Why, "has a linux-switch") {
+		t.Errorf("chose %+v, %v", c, err)
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/testbed/report"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // Result is what a run left.
@@ -40,9 +41,10 @@ type Result struct {
 	Events  []record.Event
 }
 
-// Run executes the scenario and reads its record. What keeps it from having a verdict (a wrong
+// Run executes the scenario and reads its record; what passes the given ports is captured, and counters are compared with
+// that. What keeps it from having a verdict (a wrong
 // scenario, a machine that can't) fails the spec; a failed verdict does not.
-func Run(ctx context.Context, scenario string) *Result {
+func Run(ctx context.Context, scenario string, captures ...topo.PortRef) *Result {
 	ginkgo.GinkgoHelper()
 	s, err := testbed.Parse("spec.yaml", []byte(scenario))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the scenario:\n%s", numbered(scenario))
@@ -51,7 +53,7 @@ func Run(ctx context.Context, scenario string) *Result {
 	ginkgo.DeferCleanup(os.RemoveAll, out)
 
 	outcome, err := testbed.Run(ctx, s, testbed.RunOptions{
-		Backend: Backend(), Out: out, AllowSlow: true, Progress: testbed.NewLines(ginkgo.GinkgoWriter, time.Second),
+		Backend: Backend(), Out: out, AllowSlow: true, Captures: captures, Progress: testbed.NewLines(ginkgo.GinkgoWriter, time.Second),
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run the scenario:\n%s", numbered(scenario))
 	r := &Result{Summary: outcome.Summary}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,12 +47,27 @@ var _ = Describe("a soft-host and an rxe-host", func() {
 
 	Context("on a linux-switch", Ordered, ContinueOnFailure, func() {
 		f := fabricOf(topo.LinuxSwitch, topo.IPv4)
+		var from [2]*sent
+		var stop [2]func() error
+		BeforeAll(func(ctx SpecContext) {
+			for i, host := range orders[0] {
+				from[i], stop[i] = watch(ctx, *f, host)
+			}
+		})
 		for _, order := range orders {
 			Context(order[0]+" to "+order[1], func() {
 				suite := open(f, order, &suites)
 				itConforms(suite, order, func(conformance.Case) bool { return true })
 			})
 		}
+		It("write the same headers", func() {
+			for i := range from {
+				Expect(stop[i]()).To(Succeed())
+				Expect(from[i].problems).To(BeEmpty())
+			}
+			Expect(only(from[0], from[1])).To(BeEmpty(), "what the soft-host alone sends; the rxe-host alone sends\n%s", strings.Join(only(from[1], from[0]), "\n"))
+			Expect(only(from[1], from[0])).To(BeEmpty(), "what the rxe-host alone sends")
+		})
 		It("show every departure that rxe is known for", func() { conformance.CheckDepartures(GinkgoT(), suites...) })
 	})
 
