@@ -22,8 +22,8 @@ func (c *Config) CheckSettings() error {
 				continue
 			}
 			at, who := section(i)+"."+f.key, fmt.Sprintf("a %s, here and on the backends soft and sim,", instead)
-			if kind == topo.RxeHost && f.key == "memory" {
-				who = "the sim backend" // in real time all bytes are real
+			if f.instead != "" {
+				who = f.instead
 			}
 			if !said[at] {
 				said[at] = true
@@ -54,19 +54,22 @@ type feature struct {
 	key   string
 	given bool
 	why   string
+	// instead is who can, where that isn't the soft node in the same place.
+	instead string
 }
 
 func nicFeatures(m *fabric.NICModel) []feature {
 	return []feature{
-		{"profile", m.Profile != "" && m.Profile != "rxe", "its NICs are rdma_rxe and nothing else"},
-		{"recovery", m.Recovery != "" && m.Recovery != "go-back-n", "rdma_rxe goes back N"},
-		{"dcqcn", m.DCQCN != nil && m.DCQCN.Profile != fabric.DCQCNOff, "rdma_rxe sends no CNPs and doesn't react to them"},
-		{"max_unacked", m.MaxUnacked != 0, "rdma_rxe's limit of 128 unacknowledged packets is fixed"},
-		{"ack", m.Ack != nil, "rdma_rxe's acknowledgements are as they are"},
-		{"priorities", m.Priorities != nil, "an rxe port has one queue"},
-		{"pfc", m.PFC != nil, "an rxe port neither sends nor obeys pauses"},
-		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes"},
-		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe"},
+		{"profile", m.Profile != "" && m.Profile != "rxe", "its NICs are rdma_rxe and nothing else", ""},
+		{"recovery", m.Recovery != "" && m.Recovery != "go-back-n", "rdma_rxe goes back N", ""},
+		{"dcqcn", m.DCQCN != nil && m.DCQCN.Profile != fabric.DCQCNOff, "rdma_rxe sends no CNPs and doesn't react to them", ""},
+		{"max_unacked", m.MaxUnacked != 0, "rdma_rxe's limit of 128 unacknowledged packets is fixed", ""},
+		{"ack", m.Ack != nil, "rdma_rxe's acknowledgements are as they are", ""},
+		{"priorities", m.Priorities != nil, "an rxe port has one queue", ""},
+		{"pfc", m.PFC != nil, "an rxe port neither sends nor obeys pauses", ""},
+		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes", "the sim backend"},
+		{"process", m.Process, "rdma_rxe is in the kernel", "the soft backend"},
+		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe", ""},
 	}
 }
 
@@ -76,15 +79,15 @@ func switchFeatures(m *fabric.SwitchModel) []feature {
 		ecn = &fabric.ECNSettings{}
 	}
 	return []feature{
-		{"memory", m.Memory != 0, "a linux-switch's ports share no packet memory"},
-		{"alpha", m.Alpha != 0, "a linux-switch's queues have fixed limits"},
-		{"reserved", m.Reserved != nil, "a linux-switch's queues have fixed limits"},
-		{"priorities", m.Priorities != nil, "a linux-switch's port has one queue"},
-		{"queues", m.Queues != nil, "a linux-switch's port has one queue"},
-		{"pfc", m.PFC != nil, "a linux-switch neither sends nor obeys pauses"},
-		{"watchdog", m.Watchdog != nil, "a linux-switch neither sends nor obeys pauses"},
-		{"routing", m.Routing != "" && m.Routing != "ecmp", "the kernel spreads flows, not packets"},
-		{"ecn.priorities", ecn.Priorities != nil, "a linux-switch's port has one queue"},
-		{"ecn.marker", ecn.Marker == fabric.MarkerBernoulli, "its marker is sch_red"},
+		{"memory", m.Memory != 0, "a linux-switch's ports share no packet memory", ""},
+		{"alpha", m.Alpha != 0, "a linux-switch's queues have fixed limits", ""},
+		{"reserved", m.Reserved != nil, "a linux-switch's queues have fixed limits", ""},
+		{"priorities", m.Priorities != nil, "a linux-switch's port has one queue", ""},
+		{"queues", m.Queues != nil, "a linux-switch's port has one queue", ""},
+		{"pfc", m.PFC != nil, "a linux-switch neither sends nor obeys pauses", ""},
+		{"watchdog", m.Watchdog != nil, "a linux-switch neither sends nor obeys pauses", ""},
+		{"routing", m.Routing != "" && m.Routing != "ecmp", "the kernel spreads flows, not packets", ""},
+		{"ecn.priorities", ecn.Priorities != nil, "a linux-switch's port has one queue", ""},
+		{"ecn.marker", ecn.Marker == fabric.MarkerBernoulli, "its marker is sch_red", ""},
 	}
 }
