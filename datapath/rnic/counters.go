@@ -7,7 +7,8 @@ type Counters struct {
 
 	OutOfSequence        uint64 // out_of_sequence: requests beyond the one expected
 	DuplicateRequest     uint64 // duplicate_request
-	RNRNakSent           uint64 // out_of_buffer: requests that found no receive
+	OutOfBuffer          uint64 // out_of_buffer: requests and datagrams that found no receive
+	RNRNakSent           uint64 // of them, those that were answered with an RNR NAK
 	PacketSeqErr         uint64 // packet_seq_err: NAKs for a sequence error that came
 	ImpliedNakSeqErr     uint64 // implied_nak_seq_err: responses that showed that one before was lost
 	LocalAckTimeoutErr   uint64 // local_ack_timeout_err
@@ -29,7 +30,7 @@ type Counters struct {
 	RetryExceeded        uint64 // req_transport_retries_exceeded
 	RNRRetryExceeded     uint64 // req_rnr_retries_exceeded
 	RetransmittedPackets uint64 // data packets sent again
-	StrayPackets         uint64 // packets for no QP, or one that can't take them
+	StrayPackets         uint64 // packets for no QP, or one that can't take them, or that found the port down
 	GhostACKs            uint64 // responses to nothing outstanding
 	AcksSent             uint64
 	TxDiscards           uint64 // tx_discards_phy: packets that found the link down

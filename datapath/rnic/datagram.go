@@ -20,7 +20,7 @@ func (r *responder) datagram(f *link.Frame, info *roce.Info, at loop.Time) {
 		return
 	}
 	if !r.take() {
-		q.dev.count.RNRNakSent++
+		q.dev.count.OutOfBuffer++
 		return
 	}
 	r.establish()

@@ -204,7 +204,7 @@ func answer[V any](d *Device, op string, v V, err error, done func(V, error)) {
 
 // leave gives a frame, whose last bit leaves the port at a time, to the wire.
 func (d *Device) leave(f *link.Frame, at loop.Time) {
-	if d.port.down && f.Dst != loopback {
+	if d.port.down {
 		d.count.TxDiscards++
 		d.frames.Put(f)
 		return
@@ -223,6 +223,7 @@ func (d *Device) leave(f *link.Frame, at loop.Time) {
 func (d *Device) Receive(f *link.Frame) {
 	switch {
 	case d.port.down || d.closed:
+		d.count.StrayPackets++
 	case f.Kind != roce.KindRoCE:
 		d.port.receive(f)
 	default:

@@ -62,6 +62,8 @@ func (q *qp) modify(a *verbs.QPAttr, mask verbs.QPAttrMask, to verbs.QPState) er
 	switch {
 	case mask&verbs.MaskCurState != 0 && a.CurState != q.state:
 		return fmt.Errorf("%w: it isn't in %v", ErrState, a.CurState)
+	case (to == verbs.Reset || to == verbs.Err) && mask&^verbs.MaskCurState != 0:
+		return fmt.Errorf("%w: %v has no place here", ErrInvalid, mask&^verbs.MaskCurState)
 	case to == verbs.Reset:
 		q.reset()
 		return nil

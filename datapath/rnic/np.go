@@ -50,9 +50,8 @@ func ect(class uint8) uint8 {
 	return class
 }
 
-// marked takes a packet for a queue pair that came CE-marked. The CNP leaves not before a time.
+// marked takes a CE-marked packet of a queue pair's peer. The CNP leaves not before a time.
 func (d *Device) marked(q *qp, f *link.Frame, at loop.Time) {
-	d.count.ECNMarked++
 	if d.cc.np == nil {
 		return
 	}

@@ -76,7 +76,8 @@ func (h *pipeline) transmit(now loop.Time, s *sender, f *link.Frame) loop.Time {
 	if h.plain && h.trace == nil {
 		return now
 	}
-	at := h.tx.occupy(max(s.since, now.Add(-h.st.Prefetch)), h.packetEach)
+	at := h.tx.occupy(max(min(s.since, now), now.Add(-h.st.Prefetch)), h.packetEach)
+	at = max(at, s.since) // what answers a request that is being checked leaves after that, and holds up nobody else
 	n, psn := f.Packet.PayloadLen, f.Packet.BTH.PSN
 	if n > 0 && s.addr != 0 {
 		known := h.translate(at, s.addr, n)

@@ -98,8 +98,6 @@ func (q *qp) check(wr *verbs.SendWR, n uint64) error {
 		return bad("an atomic's result of %d bytes", n)
 	case wr.Op == verbs.OpBindMW && (wr.Bind == nil || wr.Bind.MW == nil):
 		return bad("a binding of no window")
-	case wr.Op == verbs.OpBindMW && wr.Bind.MW.(*mw).kind == verbs.MWType1 && wr.Flags&verbs.Inline != 0:
-		return bad("a binding has no inline data")
 	}
 	if wr.Flags&verbs.Inline != 0 {
 		switch {

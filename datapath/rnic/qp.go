@@ -160,8 +160,9 @@ func (q *qp) receive(f *link.Frame) {
 	p := &f.Packet
 	info := p.Info()
 	at := d.checked
-	if f.ECN() == roce.CE {
-		d.marked(q, f, at)
+	marked := f.ECN() == roce.CE
+	if marked {
+		d.count.ECNMarked++
 	}
 	if info.Transport != transports[q.kind] && !(q.kind == verbs.RC && info.Transport == roce.TransportManufacturer && info.Known()) || p.BTH.PKey&0x7fff != roce.DefaultPKey&0x7fff {
 		d.count.StrayPackets++
@@ -170,6 +171,9 @@ func (q *qp) receive(f *link.Frame) {
 	if q.kind != verbs.UD && p.Src != q.path.addr {
 		d.count.StrayPackets++
 		return
+	}
+	if marked && q.state >= verbs.RTR && q.state != verbs.Err {
+		d.marked(q, f, at)
 	}
 	switch {
 	case info.Any(roce.Response):

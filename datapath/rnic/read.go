@@ -25,11 +25,21 @@ type resource struct {
 	value   uint64 // atomic: what it found
 }
 
-// resources makes room for as many READs and atomics as the peer may have outstanding.
+// resources makes room for as many READs and atomics as the peer may have outstanding. The last ones are kept: the
+// peer, which knows nothing of a change in SQD, may ask for their answers again.
 func (r *responder) resources(n int) {
-	if len(r.res) != n {
-		r.res = make([]resource, n)
-		r.newest, r.turn, r.pending = 0, 0, 0
+	old, newest := r.res, r.newest
+	if len(old) == n {
+		return
+	}
+	r.res = make([]resource, n)
+	keep := min(n, len(old))
+	r.newest, r.turn, r.pending = max(keep-1, 0), 0, 0
+	for i := range keep {
+		e := &r.res[i]
+		if *e = old[(newest-(keep-1-i)+len(old))%len(old)]; e.pending {
+			r.pending++
+		}
 	}
 }
 
@@ -59,8 +69,8 @@ func (r *responder) add() *resource {
 func (r *responder) age(i int) int { return (r.newest - i + len(r.res)) % len(r.res) }
 
 // respond puts a resource among those with a response due, for the PSNs from one to before another, besides those
-// that are due already.
-func (r *responder) respond(i int, from, stop roce.PSN) {
+// that are due already. The request was checked at a time.
+func (r *responder) respond(i int, from, stop roce.PSN, at loop.Time) {
 	e := &r.res[i]
 	if r.pending == 0 || r.age(i) > r.age(r.turn) {
 		r.turn = i
@@ -76,7 +86,7 @@ func (r *responder) respond(i int, from, stop roce.PSN) {
 	if e.stop.Before(stop) {
 		e.stop = stop
 	}
-	r.q.dev.port.ready(&r.port)
+	r.q.dev.port.readyAt(&r.port, at)
 }
 
 // read takes a READ's request.
@@ -102,11 +112,11 @@ func (r *responder) read(p *roce.Packet, at loop.Time) {
 	}
 	e.first, e.packets = p.BTH.PSN, max(1, int((n+q.mtu-1)/q.mtu))
 	e.region, e.va, e.len = g, p.RETH.VA, n
-	r.executed(e)
+	r.executed(e, at)
 }
 
 // executed moves the responder behind a READ or an atomic, whose response stands for an ACK as well.
-func (r *responder) executed(e *resource) {
+func (r *responder) executed(e *resource, at loop.Time) {
 	r.epsn = e.first.Add(e.packets)
 	r.told = false
 	if r.q.dev.cfg.Bugs&BugMSN == 0 {
@@ -114,7 +124,7 @@ func (r *responder) executed(e *resource) {
 	}
 	e.msn = r.msn
 	r.owed, r.ackBy, r.reply.due = 0, 0, false
-	r.respond(r.newest, e.first, r.epsn)
+	r.respond(r.newest, e.first, r.epsn, at)
 }
 
 // atomic takes an atomic's request, and does it.
@@ -142,12 +152,12 @@ func (r *responder) atomic(p *roce.Packet, info *roce.Info, at loop.Time) {
 	} else if e.value == p.AtomicETH.Compare {
 		putWord(b, p.AtomicETH.SwapAdd)
 	}
-	r.executed(e)
+	r.executed(e, at)
 }
 
 // replay answers a READ or an atomic again, a READ from the packet on that is asked for. What is too old
 // to be remembered is dropped: nobody waits for it.
-func (r *responder) replay(p *roce.Packet, info *roce.Info) {
+func (r *responder) replay(p *roce.Packet, info *roce.Info, at loop.Time) {
 	psn := p.BTH.PSN
 	for i := range r.res {
 		e := &r.res[i]
@@ -170,7 +180,7 @@ func (r *responder) replay(p *roce.Packet, info *roce.Info) {
 			}
 		}
 		e.replay = e.replay || !e.pending
-		r.respond(i, psn, stop)
+		r.respond(i, psn, stop, at)
 		return
 	}
 }

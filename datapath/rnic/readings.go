@@ -27,7 +27,7 @@ func (c *Counters) Readings() []Reading {
 
 	add("out_of_sequence", "packets", c.OutOfSequence, "requests that came beyond the PSN expected")
 	add("duplicate_request", "packets", c.DuplicateRequest, "requests that came again")
-	add("out_of_buffer", "packets", c.RNRNakSent, "requests that found no receive posted")
+	add("out_of_buffer", "packets", c.OutOfBuffer, "requests and datagrams that found no receive posted")
 	add("packet_seq_err", "packets", c.PacketSeqErr, "NAKs for a sequence error received")
 	add("implied_nak_seq_err", "packets", c.ImpliedNakSeqErr, "responses received that show that one before was lost")
 	add("local_ack_timeout_err", "events", c.LocalAckTimeoutErr, "local ACK timeouts")
@@ -70,8 +70,9 @@ func (c *Counters) Readings() []Reading {
 
 	own("retransmitted_packets", "packets", c.RetransmittedPackets, "request packets sent again")
 	own("retries", "events", c.Retries, "times that a requester went back or repeated something, RNR NAKs aside")
+	own("rnr_naks_sent", "packets", c.RNRNakSent, "requests that found no receive and were answered with an RNR NAK")
 	own("acks_sent", "packets", c.AcksSent, "ACKs and NAKs sent")
-	own("stray_packets", "packets", c.StrayPackets, "packets received for no queue pair that could take them")
+	own("stray_packets", "packets", c.StrayPackets, "packets received for no queue pair that could take them, or with the port down")
 	own("ghost_acks", "packets", c.GhostACKs, "responses received to nothing outstanding")
 	own("mtt_hits", "events", c.MTTHits, "pages whose translation the device had")
 	own("mtt_misses", "events", c.MTTMisses, "pages whose translation had to be fetched")

@@ -70,6 +70,7 @@ func (r *responder) acknowledge(psn roce.PSN, s roce.Syndrome) *link.Frame {
 
 // notReady is a request that finds no receive: the peer is to come again later.
 func (r *responder) notReady(at loop.Time) {
+	r.q.dev.count.OutOfBuffer++
 	r.q.dev.count.RNRNakSent++
 	r.told = true
 	r.answer(r.epsn, roce.RNRNAK(r.q.attr.MinRNRTimer), at)
@@ -127,7 +128,7 @@ func (r *responder) duplicate(f *link.Frame, info *roce.Info, at loop.Time) {
 	}
 	switch info.Operation {
 	case roce.OpRDMAReadRequest, roce.OpCmpSwap, roce.OpFetchAdd:
-		r.replay(p, info)
+		r.replay(p, info, at)
 	default:
 		if p.BTH.AckReq && !r.closing {
 			r.ack(at)

@@ -45,12 +45,15 @@ const (
 )
 
 // ready says that s has, or may have, something to send.
-func (p *port) ready(s *sender) {
+func (p *port) ready(s *sender) { p.readyAt(s, p.d.loop.Now()) }
+
+// readyAt is ready for what comes of something that is through the stages before it at a time.
+func (p *port) readyAt(s *sender, at loop.Time) {
 	if s.state != idle {
 		s.spent = false
 		return
 	}
-	s.since = p.d.loop.Now()
+	s.since = at
 	p.push(s)
 	p.run()
 }

@@ -28,7 +28,7 @@ func TestAModifyThatFailsChangesNothing(t *testing.T) {
 	moved := map[[2]verbs.QPState]int{}
 	for _, kind := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
 		e := l.endOf(t, d, kind, 64, nil, 0)
-		for range 20000 {
+		for range 60000 {
 			from := e.qp.state
 			to := verbs.QPState(rng.IntN(8))
 			a := verbs.QPAttr{
@@ -39,6 +39,8 @@ func TestAModifyThatFailsChangesNothing(t *testing.T) {
 			mask := verbs.QPAttrMask(rng.Uint32()) & (1<<16 - 1)
 			if m, ok := transitions[[2]verbs.QPState{from, to}]; ok && rng.IntN(3) > 0 {
 				mask = verbs.MaskState | m.needs[kind] | mask&m.may[kind]
+			} else if (to == verbs.Reset || to == verbs.Err) && rng.IntN(3) > 0 {
+				mask = verbs.MaskState
 			}
 			was := e.qp.attr
 			what := &verbs.QPAttr{}
@@ -53,6 +55,9 @@ func TestAModifyThatFailsChangesNothing(t *testing.T) {
 				t.Fatalf("%v from %v to %v with %v: %v, and it is in %v with %+v", kind, from, to2, mask, err, e.qp.state, e.qp.attr)
 			case err != nil:
 			case to2 == verbs.Reset || to2 == verbs.Err:
+				if extra := mask &^ (verbs.MaskState | verbs.MaskCurState); extra != 0 {
+					t.Fatalf("%v went to %v with %v", kind, to2, extra)
+				}
 			case !legal[[2]verbs.QPState{from, to2}] || kind == verbs.RC && from == verbs.SQE:
 				t.Fatalf("%v went from %v to %v", kind, from, to2)
 			default:

@@ -14,19 +14,23 @@ func (r *responder) unreliable(f *link.Frame, info *roce.Info, at loop.Time) {
 	if r.closing {
 		return
 	}
+	count := &r.q.dev.count
 	expected := p.BTH.PSN == r.epsn
 	if !expected {
-		r.q.dev.count.OutOfSequence++
+		count.OutOfSequence++
 	}
 	if info.Any(roce.Starts) {
 		r.doing = roce.OpUnknown
 	} else if !expected || r.doing != info.Operation {
-		r.doing = roce.OpUnknown
+		if r.doing = roce.OpUnknown; expected {
+			count.StrayPackets++ // the rest of a message that was dropped
+		}
 		return
 	}
 	r.epsn = p.BTH.PSN.Next()
 	if !r.sized(info, p.PayloadLen) {
 		r.doing = roce.OpUnknown
+		count.StrayPackets++
 		return
 	}
 	r.establish()
@@ -41,6 +45,7 @@ func (r *responder) unreliable(f *link.Frame, info *roce.Info, at loop.Time) {
 func (r *responder) unreliableSend(p *roce.Packet, info *roce.Info, at loop.Time) {
 	if info.Any(roce.Starts) {
 		if !r.take() {
+			r.q.dev.count.OutOfBuffer++
 			return
 		}
 		r.doing, r.got = roce.OpSend, 0
@@ -77,10 +82,14 @@ func (r *responder) unreliableWrite(p *roce.Packet, info *roce.Info, at loop.Tim
 		n := p.RETH.DMALen
 		q.dev.count.RxWriteRequests++
 		r.region = nil
-		if q.attr.Access&verbs.RemoteWrite == 0 || n > maxMsg {
+		switch {
+		case n > maxMsg:
+			q.dev.count.StrayPackets++
 			return
-		}
-		if n > 0 {
+		case q.attr.Access&verbs.RemoteWrite == 0:
+			q.dev.count.RespRemoteAccess++
+			return
+		case n > 0:
 			if r.region = q.remote(p.RETH.RKey, p.RETH.VA, uint64(n), verbs.RemoteWrite); r.region == nil {
 				q.dev.count.RespRemoteAccess++
 				return
@@ -89,9 +98,18 @@ func (r *responder) unreliableWrite(p *roce.Packet, info *roce.Info, at loop.Tim
 		r.doing, r.va, r.left, r.got = roce.OpRDMAWrite, p.RETH.VA, n, 0
 	}
 	n := uint32(p.PayloadLen)
-	bad := n > r.left || info.Any(roce.Ends) != (n == r.left) || n > 0 && !r.region.live()
-	if bad || info.Any(roce.Immediate) && !r.take() {
+	switch {
+	case n > r.left || info.Any(roce.Ends) != (n == r.left):
 		r.doing = roce.OpUnknown
+		q.dev.count.StrayPackets++
+		return
+	case n > 0 && !r.region.live():
+		r.doing = roce.OpUnknown
+		q.dev.count.RespRemoteAccess++
+		return
+	case info.Any(roce.Immediate) && !r.take():
+		r.doing = roce.OpUnknown
+		q.dev.count.OutOfBuffer++
 		return
 	}
 	if n > 0 {

@@ -37,7 +37,7 @@ var nicMetrics = []struct {
 	{"implied_nak_seq_err", func(c *rnic.Counters) uint64 { return c.ImpliedNakSeqErr }},
 	{"local_ack_timeout_err", func(c *rnic.Counters) uint64 { return c.LocalAckTimeoutErr }},
 	{"rnr_nak_retry_err", func(c *rnic.Counters) uint64 { return c.RNRNakRetryErr }},
-	{"out_of_buffer", func(c *rnic.Counters) uint64 { return c.RNRNakSent }},
+	{"out_of_buffer", func(c *rnic.Counters) uint64 { return c.OutOfBuffer }},
 	{"req_transport_retries_exceeded", func(c *rnic.Counters) uint64 { return c.RetryExceeded }},
 	{"req_rnr_retries_exceeded", func(c *rnic.Counters) uint64 { return c.RNRRetryExceeded }},
 	{"rx_icrc_encapsulated", func(c *rnic.Counters) uint64 { return c.RxICRCEncapsulated }},
