@@ -21,8 +21,12 @@ func FuzzValidate(f *testing.F) {
 		if strict.Decode("fuzz.yaml", []byte(text), &s) != nil || s.Validate() != nil {
 			return
 		}
-		if all, err := Resolve(&s, top); err == nil && len(all) == 0 {
-			t.Fatalf("%+v resolves to nothing", s)
+		if all, err := Expand(&s, Scope{Topology: top}); err == nil {
+			for i := range all {
+				if targets, err := Aim(&all[i], Scope{Topology: top}); err != nil || len(targets) == 0 && !s.made() {
+					t.Fatalf("%+v became %+v, which resolves to %v, %v", s, all[i], targets, err)
+				}
+			}
 		}
 		until := s.Schedule.At + 100*max(s.Schedule.Every, time.Millisecond)
 		if until < 0 {

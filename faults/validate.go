@@ -2,32 +2,15 @@ package faults
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 )
-
-// Kinds lists the fault kinds.
-func Kinds() []Kind {
-	return []Kind{Loss, Delay, Reorder, Duplicate, Corrupt, RateLimit, LinkDown, LinkFlap}
-}
-
-// Distributions lists the jitter distributions; the empty one is uniform.
-func Distributions() []string { return []string{"uniform", "normal", "pareto", "paretonormal"} }
-
-// uses says which keys a kind may have, besides those that every fault has.
-var uses = map[Kind][]string{
-	Loss:      {"probability", "every_nth", "gilbert_elliott"},
-	Delay:     {"delay", "jitter", "distribution"},
-	Reorder:   {"probability", "delay", "gap"},
-	Duplicate: {"probability"},
-	Corrupt:   {"probability"},
-	RateLimit: {"rate"},
-	LinkDown:  {},
-	LinkFlap:  {"period", "down"},
-}
 
 // Validate says what is wrong with the fault on its own, whatever the topology. Every
 // problem is a strict.PathError whose path is the key; several are joined.
@@ -36,28 +19,18 @@ func (s *Spec) Validate() error {
 	if s.Name == "" {
 		v.wrong("name", "a fault needs a name")
 	}
-	if len(s.At) == 0 {
-		v.wrong("at", "says where the fault strikes: ports (\"leaf1:eth0\", \"leaf*:*\"), links (\"leaf1-spine2\") or nodes")
+	if s.made() {
+		v.group()
+		return errors.Join(v.errs...)
 	}
-	for _, sel := range s.At {
-		if err := checkPattern(sel); err != nil {
-			v.wrong("at", "%w", err)
-		}
-	}
-	switch s.Direction {
-	case "", Egress, Ingress, Both:
-	default:
-		v.wrong("direction", "%q is no direction%s", s.Direction, strict.DidYouMean(string(s.Direction), []string{string(Egress), string(Ingress), string(Both)}))
-	}
-	if allowed, ok := uses[s.Kind]; ok {
-		v.unused(allowed)
-		v.kind()
+	d := DefOf(s.Kind)
+	v.aim(d)
+	if d == nil {
+		v.errs = append(v.errs, s.Kind.unknown())
 	} else {
-		v.wrong("kind", "%q is no kind of fault%s", s.Kind, strict.DidYouMean(string(s.Kind), kindNames()))
+		v.kind(d)
 	}
-	if err := s.Schedule.validate(); err != nil {
-		v.errs = append(v.errs, strict.Under("schedule", err))
-	}
+	v.errs = append(v.errs, strict.Under("schedule", s.Schedule.validate()), s.validateRamp(d))
 	return errors.Join(v.errs...)
 }
 
@@ -70,149 +43,141 @@ func (v *validator) wrong(key, format string, args ...any) {
 	v.errs = append(v.errs, strict.At(key, format, args...))
 }
 
+// kind holds a spec against its kind's definition.
+func (v *validator) kind(d *Def) {
+	v.unused(d)
+	v.wanted(d)
+	for _, u := range d.Keys {
+		if k := keyByName[u.Key]; k.given(v.spec) {
+			v.unit(d, k)
+		}
+	}
+	if d.check != nil {
+		d.check(v)
+	}
+}
+
 // unused refuses keys that the kind doesn't use.
-func (v *validator) unused(allowed []string) {
-	s := v.spec
-	for _, k := range []struct {
-		key string
-		set bool
-	}{
-		{"probability", s.Probability != 0},
-		{"every_nth", s.EveryNth != 0},
-		{"gilbert_elliott", s.GE != nil},
-		{"delay", s.Delay != 0},
-		{"jitter", s.Jitter != 0},
-		{"distribution", s.Distribution != ""},
-		{"gap", s.Gap != 0},
-		{"rate", s.Rate != 0},
-		{"period", s.Period != 0},
-		{"down", s.Down != 0},
-	} {
-		if k.set && !slices.Contains(allowed, k.key) {
-			v.wrong(k.key, "a %s fault doesn't use it", s.Kind)
+func (v *validator) unused(d *Def) {
+	for i := range keyTable {
+		k := &keyTable[i]
+		if _, used := d.Use(k.Name); used || !k.given(v.spec) {
+			continue
 		}
+		v.wrong(k.Name, "a %s fault doesn't use it%s", d.Kind, strict.DidYouMean(k.Name, d.keyNames()))
 	}
 }
 
-func (v *validator) kind() {
-	s := v.spec
-	switch s.Kind {
-	case Loss:
-		v.loss()
-	case Delay:
-		if v.positive("delay", s.Delay); s.Jitter < 0 || s.Jitter > s.Delay {
-			v.wrong("jitter", "must be between 0 and the delay (%v)", s.Delay)
+// wanted asks for the keys that the kind needs.
+func (v *validator) wanted(d *Def) {
+	for _, u := range d.Keys {
+		if k := keyByName[u.Key]; u.Need == Required && !k.given(v.spec) {
+			v.wrong(u.Key, "a %s fault needs it: %s%s", d.Kind, d.doc(u), example(k.Unit))
 		}
-		if s.Distribution != "" {
-			if !slices.Contains(Distributions(), s.Distribution) {
-				v.wrong("distribution", "%q is no distribution%s", s.Distribution, strict.DidYouMean(s.Distribution, Distributions()))
-			} else if s.Jitter == 0 {
-				v.wrong("distribution", "needs a jitter")
+	}
+	for _, n := range []Need{OneOf, AnyOf} {
+		names := d.keyNames(n)
+		given := 0
+		for _, name := range names {
+			if keyByName[name].given(v.spec) {
+				given++
 			}
 		}
-	case Reorder:
-		v.positive("delay", s.Delay)
-		v.share("probability", s.Probability)
-		if s.Gap < 0 {
-			v.wrong("gap", "must not be negative")
-		}
-	case Duplicate, Corrupt:
-		v.share("probability", s.Probability)
-	case RateLimit:
-		if s.Rate == 0 {
-			v.wrong("rate", "a rate fault needs what the link still carries, such as 10Gbps (for nothing at all there is down)")
-		}
-	case LinkDown:
-		v.bothWays()
-	case LinkFlap:
-		v.bothWays()
-		if v.positive("period", s.Period) && s.Period < shortest {
-			v.wrong("period", "must be at least %v: no link flaps faster", shortest)
-		}
-		if v.positive("down", s.Down); s.Period > 0 && s.Down >= s.Period {
-			v.wrong("down", "must be shorter than the period (%v)", s.Period)
+		switch {
+		case len(names) == 0:
+		case given == 0:
+			v.wrong(names[0], "a %s fault needs one of %s", d.Kind, list(names))
+		case given > 1 && n == OneOf:
+			v.wrong(names[0], "a %s fault takes only one of %s", d.Kind, list(names))
 		}
 	}
 }
 
-func (v *validator) loss() {
-	s := v.spec
-	models := 0
-	for _, set := range []bool{s.Probability != 0, s.EveryNth != 0, s.GE != nil} {
-		if set {
-			models++
+// doc is what a key means to the kind.
+func (d *Def) doc(u Use) string {
+	if u.Doc != "" {
+		return u.Doc
+	}
+	return keyByName[u.Key].Doc
+}
+
+func example(u Unit) string {
+	switch u {
+	case UnitTime:
+		return ", such as 10us"
+	case UnitRate:
+		return ", such as 10Gbps"
+	case UnitShare:
+		return ", such as 1%"
+	case UnitBytes:
+		return ", such as 64KiB"
+	case UnitFrequency:
+		return ", such as 5/ms"
+	}
+	return ""
+}
+
+// unit judges a value by its key's unit alone.
+func (v *validator) unit(d *Def, k *Key) {
+	value := reflect.Indirect(k.value(v.spec))
+	switch k.Unit {
+	case UnitShare:
+		v.share(k.Name, topo.Fraction(value.Float()))
+	case UnitTime:
+		if value.Int() <= 0 && k.Name != "jitter" { // whose bound is the delay
+			v.wrong(k.Name, "a %s fault needs a time above 0, such as 10us", d.Kind)
+		}
+	case UnitCount:
+		if value.CanInt() && value.Int() < 1 {
+			v.wrong(k.Name, "must be at least 1")
+		}
+	case UnitBytes:
+		if value.Uint() == 0 {
+			v.wrong(k.Name, "must be above 0")
+		}
+	case UnitFactor, UnitFrequency:
+		if !(value.Float() > 0) {
+			v.wrong(k.Name, "must be above 0")
+		}
+	case UnitDSCP:
+		if value.Uint() > 63 {
+			v.wrong(k.Name, "%d is not a DSCP from 0 to 63", value.Uint())
+		}
+	case UnitPriority:
+		v.priorities(k.Name, v.spec.Priorities)
+	}
+}
+
+func (v *validator) priorities(key string, all Priorities) {
+	for i, p := range all {
+		if p > 7 || slices.Contains(all[:i], p) {
+			v.wrong(key, "%d is not a priority from 0 to 7, or is there already", p)
 		}
 	}
-	switch {
-	case models == 0:
-		v.wrong("probability", "a loss fault needs one of probability, every_nth and gilbert_elliott")
-	case models > 1:
-		v.wrong("probability", "a loss fault takes only one of probability, every_nth and gilbert_elliott")
-	}
-	if s.Probability != 0 {
-		v.share("probability", s.Probability)
-	}
-	if s.EveryNth < 0 {
-		v.wrong("every_nth", "must be at least 1 (every packet)")
-	}
-	if ge := s.GE; ge != nil {
-		v.share("gilbert_elliott.p", ge.P)
-		v.share("gilbert_elliott.r", ge.R)
-		for _, f := range []struct {
-			key   string
-			share topo.Fraction
-		}{{"gilbert_elliott.loss_bad", ge.LossBad}, {"gilbert_elliott.loss_good", ge.LossGood}} {
-			if !(f.share >= 0 && f.share <= 1) {
-				v.wrong(f.key, "must be between 0%% and 100%%")
-			}
-		}
-		if ge.LossBad == 0 && ge.LossGood == 0 {
-			v.wrong("gilbert_elliott.loss_bad", "nothing is lost in either state")
-		}
-	}
 }
 
-func (v *validator) share(key string, f topo.Fraction) {
-	if !(f > 0 && f <= 1) {
-		v.wrong(key, "must be above 0%% and at most 100%%")
-	}
-}
-
-// shortest is the least period with which a fault may come back, fabric time.
-const shortest = time.Microsecond
-
-// positive refuses times that are not above 0, and says whether this one is.
-func (v *validator) positive(key string, d time.Duration) bool {
-	if d <= 0 {
-		v.wrong(key, "a %s fault needs a time above 0, such as 10us", v.spec.Kind)
-	}
-	return d > 0
-}
-
-func (v *validator) bothWays() {
-	if d := v.spec.Direction; d == Egress || d == Ingress {
-		v.wrong("direction", "a link goes down in both directions (for one direction use loss with probability 100%%)")
-	}
-}
-
+// validate is the schedule's own part: see timing.go for triggers and ramps.
 func (s Schedule) validate() error {
 	var errs []error
 	wrong := func(key, format string, args ...any) { errs = append(errs, strict.At(key, format, args...)) }
-	if s.At < 0 {
-		wrong("at", "must not be negative")
-	}
-	if s.For < 0 {
-		wrong("for", "must not be negative")
+	for _, t := range []struct {
+		key string
+		d   time.Duration
+	}{{"at", s.At}, {"for", s.For}, {"every", s.Every}, {"jitter", s.Jitter}} {
+		if t.d < 0 {
+			wrong(t.key, "must not be negative")
+		}
 	}
 	switch {
 	case s.Every < 0:
-		wrong("every", "must not be negative")
 	case s.Every > 0 && s.Every < shortest:
 		wrong("every", "must be at least %v: no fault comes and goes faster", shortest)
 	case s.Every > 0 && s.For == 0:
 		wrong("for", "a fault that comes back needs to say how long it stays")
 	case s.Every > 0 && s.For >= s.Every:
 		wrong("every", "must be longer than for (%v), or the fault never heals in between", s.For)
+	case s.Every > 0 && s.Jitter > 0 && s.Jitter >= s.Every-s.For:
+		wrong("jitter", "must be shorter than every less for (%v), or a window could begin before the last one ends", s.Every-s.For)
 	}
 	if s.Count < 0 {
 		wrong("count", "must not be negative")
@@ -220,13 +185,12 @@ func (s Schedule) validate() error {
 	if s.Count > 0 && s.Every == 0 {
 		wrong("count", "needs every")
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.validateTriggers())...)
 }
 
-func kindNames() []string {
-	var names []string
-	for _, k := range Kinds() {
-		names = append(names, string(k))
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
 	}
-	return names
+	return fmt.Sprintf("%s and %s", strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
 }

@@ -45,10 +45,7 @@ func kernelCheck(s *Scenario, d loop.Dilation) error {
 	} else {
 		errs = append(errs, strict.Under("topology", k.Check()), k.CheckSettings())
 	}
-	for i := range s.Faults {
-		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), check(s.Faults[i])))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.checkFaults(check))...)
 }
 
 func buildKernel(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {

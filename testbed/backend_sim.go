@@ -3,12 +3,10 @@ package testbed
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/sim"
-	"github.com/rocebed/rocebed/topo/strict"
 )
 
 func init() {
@@ -36,8 +34,6 @@ func simConfig(s *Scenario) sim.Config {
 func simCheck(s *Scenario, _ loop.Dilation) error {
 	cfg := simConfig(s)
 	errs := []error{cfg.Check()}
-	for i := range s.Faults {
-		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
-	}
+	errs = append(errs, s.checkFaults(cfg.CheckFault))
 	return errors.Join(errs...)
 }

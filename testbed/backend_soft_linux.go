@@ -9,7 +9,6 @@ import (
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/soft"
-	"github.com/rocebed/rocebed/topo/strict"
 )
 
 func init() {
@@ -43,9 +42,7 @@ func SoftHostIfAsked() { soft.ProcessIfAsked() }
 func softCheck(s *Scenario, d loop.Dilation) error {
 	cfg := soft.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
 	errs := []error{cfg.Check()}
-	for i := range s.Faults {
-		errs = append(errs, strict.Under(fmt.Sprintf("faults[%d]", i), cfg.CheckFault(s.Faults[i])))
-	}
+	errs = append(errs, s.checkFaults(cfg.CheckFault))
 	return errors.Join(errs...)
 }
 

@@ -24,6 +24,7 @@ type checker struct {
 	s        *Scenario
 	f        *file
 	problems strict.Problems
+	unmade   []string // names of faults that are wrong: who speaks of them isn't
 }
 
 // take adds err's problems, placed under path where they have no place yet.
@@ -125,28 +126,6 @@ func (c *checker) workloads() {
 	}
 }
 
-func (c *checker) faults() {
-	names := map[string]bool{}
-	for i := range c.s.Faults {
-		f, path := &c.s.Faults[i], fmt.Sprintf("faults[%d]", i)
-		if names[f.Name] && f.Name != "" {
-			c.wrong(path+".name", "there are two faults called %q", f.Name)
-		}
-		names[f.Name] = true
-		if !c.sound(path) {
-			continue
-		}
-		c.take(path, f.Validate())
-		if f.Schedule.Every > 0 && f.Schedule.Count == 0 && len(c.s.Workloads) == 0 {
-			c.wrong(path+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")
-		}
-		if c.s.Topology != nil && c.sound(path) {
-			_, err := faults.Resolve(f, c.s.Topology)
-			c.take(path, err)
-		}
-	}
-}
-
 func workloadNames(all []workloads.Spec) []string {
 	var names []string
 	for i := range all {
@@ -169,7 +148,7 @@ func (c *checker) expect() {
 	if !c.sound("expect") || c.s.Topology == nil {
 		return
 	}
-	names := expect.Names{Workloads: workloadNames(c.s.Workloads), Faults: faultNames(c.s.Faults), Metrics: metrics.Standard}
+	names := expect.Names{Workloads: workloadNames(c.s.Workloads), Faults: append(faultNames(c.s.Faults), c.unmade...), Metrics: metrics.Standard}
 	for i := range c.s.Topology.Nodes {
 		names.Nodes = append(names.Nodes, c.s.Topology.Nodes[i].Name)
 	}

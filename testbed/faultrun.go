@@ -35,8 +35,10 @@ type faultRun struct {
 // oneFault is a fault of the scenario over all its windows.
 type oneFault struct {
 	spec    faults.Spec
+	course  *faults.Course // when it strikes; as which, the turn says
+	turn    faults.Turn    // the one in force, or the next
 	result  record.Fault
-	window  int // the next one
+	window  int // the next turn
 	timer   loop.Timer
 	armed   bool // waits for its next window
 	applied fabric.Applied
@@ -47,10 +49,10 @@ type oneFault struct {
 	ended   bool // no further window comes
 }
 
-func newFaultRun(specs []faults.Spec) *faultRun {
+func newFaultRun(specs []faults.Spec, seed uint64) *faultRun {
 	r := &faultRun{}
-	for _, spec := range specs {
-		r.all = append(r.all, &oneFault{spec: spec, clean: true, result: record.Fault{
+	for i, spec := range specs {
+		r.all = append(r.all, &oneFault{spec: spec, course: faults.NewCourse(&specs[i], seed), clean: true, result: record.Fault{
 			Name: spec.Name, Kind: string(spec.Kind), At: spec.At, MayMiss: spec.MayMiss, Problems: []string{},
 		}})
 	}
@@ -68,15 +70,16 @@ func (r *faultRun) start(epoch loop.Time) {
 
 // plan arms the fault's next window, if there is one.
 func (r *faultRun) plan(f *oneFault) {
-	w, ok := f.spec.Schedule.Nth(f.window)
-	if !ok || r.ending || f.spent {
+	turn, state := f.course.Turn(f.window)
+	if state != faults.Due || r.ending || f.spent {
 		f.ended = true
 		r.changed()
 		return
 	}
-	r.tell(f, "planned", fmt.Sprintf("to strike at %v", w.Start), "")
+	f.turn = turn
+	r.tell(f, "planned", fmt.Sprintf("to strike at %v", turn.Start), "")
 	f.armed = true
-	r.loop.Arm(&f.timer, r.epoch.Add(w.Start))
+	r.loop.Arm(&f.timer, r.epoch.Add(turn.Start))
 }
 
 func (r *faultRun) fire(f *oneFault) {
@@ -97,7 +100,7 @@ func (r *faultRun) apply(f *oneFault) {
 	answered, given := false, false
 	began := r.loop.Now().Sub(r.epoch)
 	r.ask(f, "apply", applyDeadline, func(done func(error)) {
-		r.injector.Apply(f.spec, func(a fabric.Applied, err error) {
+		r.injector.Apply(f.turn.Spec, func(a fabric.Applied, err error) {
 			r.loop.Post(func() {
 				answered = true
 				if a != nil {
@@ -139,13 +142,12 @@ func (r *faultRun) verify(f *oneFault) {
 			f.result.Verified = true
 			r.tell(f, "verified", "", "")
 		}
-		w, _ := f.spec.Schedule.Nth(f.window - 1)
 		switch {
 		case r.ending:
 			r.healNext()
-		case w.End != faults.Forever:
+		case f.turn.End != faults.Forever:
 			f.armed = true
-			r.loop.Arm(&f.timer, r.epoch.Add(w.End))
+			r.loop.Arm(&f.timer, r.epoch.Add(f.turn.End))
 		}
 		r.changed()
 	})

@@ -73,7 +73,7 @@ func play(t *testing.T, s *scripted, until time.Duration, specs ...faults.Spec) 
 		s.hits = map[string]uint64{"a": 1, "b": 1, "c": 1}
 	}
 	var events []record.Event
-	r := newFaultRun(specs)
+	r := newFaultRun(specs, 1)
 	r.loop, r.dilation, r.injector = node, 1, s
 	r.event = func(e record.Event) { events = append(events, e) }
 	r.changed = func() {}

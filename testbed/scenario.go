@@ -27,8 +27,9 @@ type Scenario struct {
 	NICs      fabric.NICSettings
 	Switches  fabric.SwitchSettings
 	Workloads []workloads.Spec
-	Faults    []faults.Spec
-	Expect    []string
+	// Faults are those of the file with sequences, groups and storms taken apart (faults.Expand).
+	Faults []faults.Spec
+	Expect []string
 
 	Topology *topo.Topology
 	Plan     *topo.Plan
@@ -36,9 +37,10 @@ type Scenario struct {
 	Path   string // as it was given to Load
 	Source []byte // the file as it was read
 
-	doc      *strict.Document
-	env      *expect.Env
-	programs []*expect.Program // of Expect, in order
+	faultKeys []string // where in the file each of Faults comes from
+	doc       *strict.Document
+	env       *expect.Env
+	programs  []*expect.Program // of Expect, in order
 }
 
 // file is the scenario file's layout: the top-level keys.
@@ -135,7 +137,7 @@ func Parse(path string, source []byte) (*Scenario, error) {
 	}
 	s := &Scenario{
 		Name: f.Name, Seed: f.Seed, Backend: f.Backend, Dilation: f.Dilation, NICs: f.NICs, Switches: f.Switches,
-		Workloads: f.Workloads, Faults: f.Faults, Expect: f.Expect,
+		Workloads: f.Workloads, Expect: f.Expect,
 		Path: path, Source: source, doc: doc,
 	}
 	if s.Backend == "" {

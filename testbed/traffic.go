@@ -83,7 +83,7 @@ func (t *traffic) settleSpans() {
 func newTraffic(r *run, fab fabric.Fabric) *traffic {
 	t := &traffic{
 		r: r, fab: fab, time: timekeeperOf(fab, r.opt.Progress), up: make(chan struct{}), over: make(chan struct{}),
-		faults: newFaultRun(r.s.Faults), finished: map[string]bool{}, spans: map[string]*span{},
+		faults: newFaultRun(r.s.Faults, r.s.Seed), finished: map[string]bool{}, spans: map[string]*span{},
 	}
 	r.clock = t.elapsed
 	return t

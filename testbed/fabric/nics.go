@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -70,18 +69,7 @@ type PCIeSettings struct {
 }
 
 // PCIeLink is a PCIe link, written "gen4 x16". The zero value is not given.
-type PCIeLink struct{ Gen, Width int }
-
-// UnmarshalText reads "gen4 x16".
-func (l *PCIeLink) UnmarshalText(b []byte) error {
-	if n, err := fmt.Sscanf(string(b), "gen%d x%d", &l.Gen, &l.Width); err != nil || n != 2 {
-		return fmt.Errorf("%q is no PCIe link (write \"gen4 x16\")", b)
-	}
-	return nil
-}
-
-// String writes what UnmarshalText reads.
-func (l PCIeLink) String() string { return fmt.Sprintf("gen%d x%d", l.Gen, l.Width) }
+type PCIeLink = topo.PCIeLink
 
 // MemoryMode is what memory holds.
 type MemoryMode string

@@ -71,7 +71,7 @@ func TestEverySettingIsReadAndOverridesWinKeyByKey(t *testing.T) {
 	if h1.Memory != MemoryPhantom || h2.Memory != MemoryReal || h2.Recovery != "go-back-0" || h2.MaxUnacked != 512 {
 		t.Errorf("h1 %+v, h2 %+v", h1, h2)
 	}
-	if p := h3.PCIe; p.NIC != (PCIeLink{4, 16}) || p.GPU != (PCIeLink{5, 8}) || p.Host != (PCIeLink{}) {
+	if p := h3.PCIe; p.NIC != (PCIeLink{Gen: 4, Width: 16}) || p.GPU != (PCIeLink{Gen: 5, Width: 8}) || p.Host != (PCIeLink{}) {
 		t.Errorf("PCIe %+v", p)
 	}
 	if all := h3.Priorities.All(); !reflect.DeepEqual(all, []DSCPPriority{{0, 1}, {26, 4}}) {

@@ -2,11 +2,7 @@ package fabric
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rocebed/rocebed/topo"
@@ -125,23 +121,7 @@ func Routings() []string {
 }
 
 // Alpha is the factor of a dynamic threshold, written "1/8", "8" or "0.125".
-type Alpha float64
-
-// UnmarshalText reads "1/8", "8" or "0.125".
-func (a *Alpha) UnmarshalText(b []byte) error {
-	num, den, ratio := strings.Cut(string(b), "/")
-	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-	if ratio && err == nil {
-		var d float64
-		d, err = strconv.ParseFloat(strings.TrimSpace(den), 64)
-		v /= d
-	}
-	if err != nil || !(v >= 0 && v <= 1024) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no factor from 0 to 1024 (write \"1/8\" or \"0.125\")", b)
-	}
-	*a = Alpha(v)
-	return nil
-}
+type Alpha = topo.Factor
 
 // Validate says what is wrong, as strict.PathErrors.
 func (s *SwitchSettings) Validate() error {

@@ -143,6 +143,9 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
 	}
+	if err := has(&spec); err != nil {
+		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+	}
 	strikes, err := faults.Resolve(&spec, in.f.Topology())
 	if err != nil {
 		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)

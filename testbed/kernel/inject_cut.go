@@ -250,7 +250,7 @@ func (in *injector) flap(s *faults.Spec, ref topo.PortRef) *flapping {
 	wall := in.f.cfg.Dilation.Wall
 	return &flapping{
 		cut:    cut{f: in.f, name: s.Name, ref: ref},
-		period: wall(s.Period), downFor: wall(s.Down),
+		period: wall(s.Period), downFor: wall(s.DownTime()),
 	}
 }
 

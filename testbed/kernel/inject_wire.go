@@ -9,6 +9,7 @@ import (
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // impairment is a fault as a cable's. Times become wall times.
@@ -36,9 +37,32 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 	case faults.Corrupt:
 		imp.Model = cable.Corrupt{P: p}
 	default:
-		return imp, fmt.Errorf("the kernel backend has no fault of kind %q", s.Kind)
+		return imp, lacks(s.Kind)
 	}
 	return imp, nil
+}
+
+func lacks(k faults.Kind) error {
+	return fmt.Errorf("the kernel backend has no fault of kind %q", k)
+}
+
+// has refuses faults that this backend doesn't make.
+func has(s *faults.Spec) error {
+	switch s.Kind {
+	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown:
+		return nil
+	case faults.Reorder:
+		if s.Window > 0 {
+			return strict.At("window", "cables reorder by time alone: give a delay")
+		}
+		return nil
+	case faults.LinkFlap:
+		if s.Distribution == faults.Exponential {
+			return strict.At("distribution", "cables flap with a fixed period alone")
+		}
+		return nil
+	}
+	return strict.At("kind", "%w", lacks(s.Kind))
 }
 
 // impaired is a fault on one direction of a cable.

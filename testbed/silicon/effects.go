@@ -5,6 +5,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // impairment is a fault as a wire's.
@@ -31,9 +32,32 @@ func (in *Injector) impairment(s *faults.Spec, from topo.PortRef) (Impairment, e
 	case faults.Corrupt:
 		imp.Model = Corrupt{P: p}
 	default:
-		return imp, fmt.Errorf("software NICs and switches have no fault of kind %q", s.Kind)
+		return imp, lacks(s.Kind)
 	}
 	return imp, nil
+}
+
+func lacks(k faults.Kind) error {
+	return fmt.Errorf("software NICs and switches have no fault of kind %q", k)
+}
+
+// has refuses faults that software nodes don't make.
+func has(s *faults.Spec) error {
+	switch s.Kind {
+	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown:
+		return nil
+	case faults.Reorder:
+		if s.Window > 0 {
+			return strict.At("window", "links of software nodes reorder by time alone: give a delay")
+		}
+		return nil
+	case faults.LinkFlap:
+		if s.Distribution == faults.Exponential {
+			return strict.At("distribution", "links of software nodes flap with a fixed period alone")
+		}
+		return nil
+	}
+	return strict.At("kind", "%w", lacks(s.Kind))
 }
 
 // impaired is a fault on one direction of a link.

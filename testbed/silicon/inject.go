@@ -110,6 +110,9 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, named(spec.Name, "", err)
 	}
+	if err := has(&spec); err != nil {
+		return nil, named(spec.Name, "", err)
+	}
 	strikes, err := faults.Resolve(&spec, in.plan.Topology)
 	if err != nil {
 		return nil, named(spec.Name, "", err)
@@ -125,7 +128,7 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 			}
 			cuts[p.Link] = true
 			out = append(out, &cut{in: in, name: spec.Name, link: p.Link, ends: [2]*Port{in.port(s.Port), in.port(p.Peer)},
-				ref: s.Port, period: spec.Period, downFor: spec.Down})
+				ref: s.Port, period: spec.Period, downFor: spec.DownTime()})
 			continue
 		}
 		for _, from := range in.senders(s) {

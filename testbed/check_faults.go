@@ -1,0 +1,101 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/topo/strict"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// faults judges the file's faults, takes them apart and binds them to what they strike.
+func (c *checker) faults() {
+	names := map[string]bool{}
+	scope := c.scope()
+	for i := range c.f.Faults {
+		f, path := &c.f.Faults[i], fmt.Sprintf("faults[%d]", i)
+		if names[f.Name] && f.Name != "" {
+			c.wrong(path+".name", "there are two faults called %q", f.Name)
+		}
+		names[f.Name] = true
+		if c.sound(path) {
+			c.take(path, f.Validate())
+		}
+		if !c.sound(path) || c.s.Topology == nil {
+			c.unmade = append(c.unmade, f.Name)
+			continue
+		}
+		made, err := faults.Expand(f, scope)
+		c.take(path, err)
+		if err != nil {
+			c.unmade = append(c.unmade, f.Name)
+		}
+		for _, m := range made {
+			c.s.Faults, c.s.faultKeys = append(c.s.Faults, m), append(c.s.faultKeys, path)
+		}
+	}
+	c.schedules()
+	if c.s.Topology != nil {
+		refused := faults.Together(c.s.Faults, scope)
+		for i, key := range c.s.faultKeys {
+			c.take(key, refused[i])
+		}
+	}
+}
+
+// schedules judges when the faults strike: what they wait for must be there, and must come about.
+func (c *checker) schedules() {
+	known := faults.Names{Workloads: workloadNames(c.s.Workloads), Metrics: metrics.Standard.Names(), Topology: c.s.Topology}
+	for _, f := range c.f.Faults {
+		known.Faults = append(known.Faults, f.Name)
+	}
+	known.Faults = append(known.Faults, faultNames(c.s.Faults)...)
+	for i := range c.s.Faults {
+		f, key := &c.s.Faults[i], c.s.faultKeys[i]
+		if !c.sound(key) {
+			continue
+		}
+		err := f.Schedule.Refers(known)
+		c.take(key, strict.Under("schedule", err))
+		if err == nil && len(faults.Triggers(c.s.Faults[i:i+1])) > 0 {
+			c.wrong(key+".schedule", "faults that wait for events (when, until, sequence) are described and not driven yet")
+		}
+		if f.Schedule.Every > 0 && f.Schedule.Count == 0 && len(c.s.Workloads) == 0 {
+			c.wrong(key+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")
+		}
+	}
+}
+
+// scope is what the faults' selectors are resolved in. A workload that is wrong has no flows.
+func (c *checker) scope() faults.Scope {
+	scope := faults.Scope{Topology: c.s.Topology, Plan: c.s.Plan, Seed: c.s.Seed}
+	if c.s.Topology == nil || !slices.ContainsFunc(c.f.Faults, func(f faults.Spec) bool { return f.ByFlow() }) {
+		return scope
+	}
+	for i := range c.s.Workloads {
+		w := &c.s.Workloads[i]
+		if !c.sound(fmt.Sprintf("workloads[%d]", i)) {
+			continue
+		}
+		ends, err := workloads.Ends(w, c.s.Topology)
+		if err != nil { // CheckAll says so
+			continue
+		}
+		for _, e := range ends {
+			scope.Flows = append(scope.Flows, faults.Flow{Workload: w.Name, Index: e.Index, Src: e.Src, Dst: e.Dst})
+		}
+	}
+	return scope
+}
+
+// checkFaults asks a backend which of the faults it can't make.
+func (s *Scenario) checkFaults(can func(faults.Spec) error) error {
+	var errs []error
+	for i := range s.Faults {
+		errs = append(errs, strict.Under(s.faultKeys[i], can(s.Faults[i])))
+	}
+	return errors.Join(errs...)
+}
