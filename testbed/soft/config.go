@@ -120,7 +120,7 @@ func (c *Config) tcpRTO() time.Duration {
 // How much the kernel holds for a port: what comes in while the node's thread waits for a processor, within what all ports of
 // a fabric may take together.
 const (
-	stall      = 100 * time.Millisecond
+	stall      = 250 * time.Millisecond
 	mostRoom   = 4 << 20
 	roomForAll = 512 << 20
 )

@@ -125,6 +125,7 @@ func (p *Poller) Wait(limit time.Duration) error {
 			p.wants[i] = want
 		}
 	}
+	p.thread.review()
 	if !p.state.CompareAndSwap(awake, asleep) {
 		p.state.Store(awake) // it was called
 		return nil

@@ -108,7 +108,7 @@ func TestAReleasedThreadIsAsItWas(t *testing.T) {
 		if err := p.Wait(0); err != nil {
 			t.Error(err)
 		}
-		if during := read(); during.slack != 1 || during.cpus.Count() != 1 {
+		if during := read(); during.slack > 1 || during.cpus.Count() != 1 {
 			t.Errorf("while it waits the thread has %d ns of slack and %d CPUs", during.slack, during.cpus.Count())
 		}
 		p.Release()

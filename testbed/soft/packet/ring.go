@@ -36,7 +36,7 @@ const (
 	// reserved is room in front of a frame for the VLAN tag that the kernel took out of it.
 	reserved = 4
 	// smallestRing holds a few batches of the largest frames.
-	smallestRing = 512 << 10
+	smallestRing = 1 << 20
 	largestRing  = 64 << 20
 )
 

@@ -3,7 +3,6 @@
 package packet
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -12,19 +11,75 @@ import (
 )
 
 // thread is the thread that a node's goroutine has for itself, and how it was before.
+//
+// Where the process may choose, a thread that has little to do runs before all ordinary ones, as soon as it is woken (SCHED_FIFO);
+// of others a busy machine makes it wait for milliseconds, whatever their niceness. A thread that has much to do, in itself or because the
+// process has, only runs before others of its kind and for short spells: it must not keep the machine from everything else.
 type thread struct {
 	claimed bool
 	attr    *unix.SchedAttr
 	cpus    unix.CPUSet
 	slack   int
+
+	refused bool // the process may not choose
+	urgent  bool
+	since   time.Time     // of the review before
+	own     time.Duration // processor time of the thread then, and of the process
+	all     time.Duration
 }
 
-// How the thread is scheduled where the process may choose: before others, for short spells (a slice that one may choose since
-// Linux 6.12, and which those before ignore).
 const (
+	// A slice that one may choose since Linux 6.12, and which those before ignore.
 	niceness = -15
 	slice    = 200 * time.Microsecond
+	// How often a thread is reviewed, and up to which shares of a processor, and of all that there are, it and the process have
+	// little to do.
+	reviewEvery = 50 * time.Millisecond
+	littleOwn   = 0.4
+	littleAll   = 0.6
 )
+
+// schedule makes the thread urgent or not.
+func (t *thread) schedule(urgent bool) {
+	if t.refused {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // which the kernel may else stretch sleeps by, 50 µs
+		return
+	}
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceness, Runtime: uint64(slice)}
+	if urgent {
+		attr = unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	}
+	switch unix.SchedSetAttr(0, &attr, 0) {
+	case nil:
+		t.urgent = urgent
+	default: // a control group may forbid the one alone
+		t.urgent, t.refused = false, !urgent
+	}
+	if !t.urgent { // the kernel stretches the sleeps of others than these by 50 µs else
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	}
+}
+
+// review looks at what the thread and the process have used since the review before.
+func (t *thread) review() {
+	now := time.Now()
+	took := now.Sub(t.since)
+	if t.refused || took < reviewEvery {
+		return
+	}
+	own, all := processorTime(unix.CLOCK_THREAD_CPUTIME_ID), processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)
+	little := float64(own-t.own) < littleOwn*float64(took) && float64(all-t.all) < littleAll*float64(took)*float64(runtime.NumCPU())
+	t.since, t.own, t.all = now, own, all
+	if little != t.urgent {
+		t.schedule(little)
+	}
+}
+
+func processorTime(clock int32) time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts)
+	return time.Duration(ts.Nano())
+}
 
 // claim keeps the goroutine on this thread, the thread on a CPU (negative: any), and its sleeps exact: the kernel may else
 // stretch them by 50 µs to save wakings. Claiming again does nothing.
@@ -44,13 +99,11 @@ func (t *thread) claim(name string, cpu int) (err error) {
 	if t.slack, err = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil {
 		return fail("read timer slack", err)
 	}
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: niceness, Runtime: uint64(slice)}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
-		return fail("set priority", err)
+	t.schedule(true)
+	if !t.urgent {
+		t.schedule(false)
 	}
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return fail("set timer slack", err)
-	}
+	t.since, t.own, t.all = time.Now(), processorTime(unix.CLOCK_THREAD_CPUTIME_ID), processorTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 	if cpu >= 0 {
 		var set unix.CPUSet
 		set.Set(cpu)
