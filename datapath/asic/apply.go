@@ -52,6 +52,7 @@ func (s *Switch) Apply(n Settings) error {
 
 // reconsider brings a port in line with new settings.
 func (p *port) reconsider(now loop.Time) {
+	p.watchBefore(now)
 	var wanted uint8
 	for i := range p.groups {
 		if p.groups[i].xoff {

@@ -66,6 +66,9 @@ func (s *Switch) resume(now loop.Time) {
 	})
 }
 
+// speed is the link's, in whose bits quanta count.
+func (p *port) speed() uint64 { return p.sw.config[p.index].Rate }
+
 // pause tells the peer to keep priorities back.
 func (p *port) pause(now loop.Time, priorities uint8) {
 	tell := false
@@ -95,7 +98,7 @@ func (p *port) unpause(now loop.Time, priorities uint8) {
 // sendPause sends a pause frame: after the frame that is on the line, before all others.
 func (p *port) sendPause(now loop.Time) {
 	f := p.sw.frames.Get()
-	p.pauser.Fill(now, p.line.Rate(), f)
+	p.pauser.Fill(now, p.speed(), f)
 	f.Dst = link.NoDst
 	if p.sw.observer != nil {
 		p.sw.observer.Paused(now, int(p.index), &f.PFC)
@@ -153,7 +156,7 @@ func (p *port) obey(now loop.Time, f *link.Frame) {
 		return
 	}
 	p.watchBefore(now)
-	p.held |= p.paused.Take(now, p.line.Rate(), &told)
+	p.held |= p.paused.Take(now, p.speed(), &told)
 	p.watchAfter(now)
 	p.serve(now)
 }
@@ -164,7 +167,7 @@ func (p *port) forgetPauses(now loop.Time) {
 	for i := range uint8(8) {
 		all.Set(i, 0)
 	}
-	p.paused.Take(now, p.line.Rate(), &all)
+	p.paused.Take(now, p.speed(), &all)
 	p.held = 0
 	p.pauser.Forget(now)
 	for i := range p.groups {

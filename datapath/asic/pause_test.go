@@ -263,3 +263,45 @@ func b2i(b bool) uint64 {
 	}
 	return 0
 }
+
+// Quanta are times of the link's speed, whatever a fault leaves of what one end sends: else a slowed port would repeat its
+// pauses after its peer has gone on.
+func TestASlowedPortPausesAndObeysInTheLinksBitTimes(t *testing.T) {
+	const quanta = 1000 // 5.12 µs at 100 Gb/s
+	b := newBench(t, 3, 100*gig, func(c *Config) {
+		static(10_000, 4_000)(c)
+		c.Settings.Port.PFC.Quanta = quanta
+	})
+	b.SetRate(0, gig)
+	b.SetRate(1, gig)
+	if b.Rate(0) != gig || b.Rate(2) != 100*gig {
+		t.Fatalf("rates %d and %d", b.Rate(0), b.Rate(2))
+	}
+	for range 30 {
+		b.give(0, b.frame(1, 26, 1000)) // 8.2 µs each on port 1
+	}
+	b.run(40 * us)
+	var at []loop.Time
+	for _, s := range b.sent {
+		if s.port == 0 && s.kind == roce.KindPFC {
+			at = append(at, s.at)
+		}
+	}
+	if len(at) < 10 {
+		t.Fatalf("%d pause frames", len(at))
+	}
+	for i := range at[1:] {
+		if gap := at[i+1].Sub(at[i]); gap > 5120*ns {
+			t.Errorf("pause frames %v apart: the peer's pause is over after 5.12µs", gap)
+		}
+	}
+	b.sent = nil
+	b.give(2, b.frame(0, 26, 1000))
+	b.give(0, b.pfc(3, quanta))
+	b.run(45 * us)
+	b.give(2, b.frame(0, 26, 1000))
+	b.run(80 * us)
+	if s := b.Stats(0); s.RxPaused[3] != 5120*ns {
+		t.Errorf("a pause of %d quanta at 100 Gb/s lasted %v", quanta, s.RxPaused[3])
+	}
+}

@@ -131,9 +131,10 @@ func (s *Switch) SetPower(on bool) {
 	s.spread.forget()
 }
 
-// SetRate changes a port's rate, in bits a second of fabric time, from the next frame on. The
-// headroom that was worked out from the rate before stays until settings are applied again.
-func (s *Switch) SetRate(port int, rate uint64) {
-	s.config[port].Rate = rate
-	s.ports[port].line.SetRate(rate)
-}
+// SetRate changes how fast a port sends, in bits a second of fabric time, from the next frame on. The link's
+// speed stays what it was: quanta count in its bits, and headroom is for what a peer sends at it. A pause frame waits
+// for the frame on the line, which takes longer on a slower one: automatic headroom knows nothing of that.
+func (s *Switch) SetRate(port int, rate uint64) { s.ports[port].line.SetRate(rate) }
+
+// Rate is how fast a port sends, in bits a second of fabric time.
+func (s *Switch) Rate(port int) uint64 { return s.ports[port].line.Rate() }

@@ -152,3 +152,19 @@ func TestTurningTheWatchdogOffGivesAStormedQueueBackToPFC(t *testing.T) {
 		t.Error("turned on again, it doesn't see the storm")
 	}
 }
+
+func TestSettingsAppliedInAPauseDoNotMakeItYounger(t *testing.T) {
+	seen := new(storms)
+	b := newBench(t, 2, gig, func(c *Config) { guarded(StormForward)(c); c.Observer = seen })
+	b.give(1, b.pfc(3, 0xffff)) // 33.6 ms
+	b.give(0, b.frame(1, 26, 1000))
+	b.at(ms/2, func() {
+		if err := b.Apply(b.Settings()); err != nil {
+			t.Error(err)
+		}
+	})
+	b.run(3 * ms)
+	if len(seen.begins) != 1 || seen.begins[0] != loop.Time(ms) {
+		t.Errorf("storms found at %v, want after 1ms of pause", seen.begins)
+	}
+}

@@ -68,17 +68,7 @@ type Host struct {
 type NIC struct {
 	*rnic.Device
 	Port *Port
-	rate uint64
 }
-
-// SetRate changes the rate of the port's line.
-func (n *NIC) SetRate(rate uint64) {
-	n.rate = rate
-	n.Device.SetRate(rate)
-}
-
-// Rate is the line's.
-func (n *NIC) Rate() uint64 { return n.rate }
 
 // HostModel is what a host's NICs are made from: plain data, which another process can make them from, too.
 type HostModel struct {
@@ -177,7 +167,7 @@ func (h *HostModel) make(g Ground, resolver func(*topo.PlanPort) func(roce.Addr)
 		if err != nil {
 			return nil, err
 		}
-		nic := &NIC{Device: d, Port: port, rate: uint64(p.Link.Rate)}
+		nic := &NIC{Device: d, Port: port}
 		port.end, port.device = nic, d
 		made.Ports = append(made.Ports, port)
 		made.NICs = append(made.NICs, nic)
@@ -224,15 +214,11 @@ type Switch struct {
 type switchPort struct {
 	sw    *asic.Switch
 	index int
-	rate  uint64
 }
 
-func (p *switchPort) SetLink(up bool) { p.sw.SetLink(p.index, up) }
-func (p *switchPort) SetRate(rate uint64) {
-	p.rate = rate
-	p.sw.SetRate(p.index, rate)
-}
-func (p *switchPort) Rate() uint64 { return p.rate }
+func (p *switchPort) SetLink(up bool)     { p.sw.SetLink(p.index, up) }
+func (p *switchPort) SetRate(rate uint64) { p.sw.SetRate(p.index, rate) }
+func (p *switchPort) Rate() uint64        { return p.sw.Rate(p.index) }
 
 // Switch makes a switch.
 func (m *Maker) Switch(n *topo.Node, g Ground) (*Switch, error) {
@@ -247,7 +233,7 @@ func (m *Maker) Switch(n *topo.Node, g Ground) (*Switch, error) {
 		}
 		l := port.Link
 		s.Ports = append(s.Ports, port)
-		ends = append(ends, &switchPort{index: i, rate: uint64(l.Rate)})
+		ends = append(ends, &switchPort{index: i})
 		cfg.Ports = append(cfg.Ports, asic.PortConfig{
 			Name: p.Ref.Port, Number: uint32(port.Number), MAC: roce.MAC(p.MAC), PeerMAC: roce.MAC(p.PeerMAC), Addr: roce.AddrFrom(p.Addr.Addr()),
 			Rate: uint64(l.Rate), Delay: l.Delay, Wire: port.Wire,
