@@ -102,10 +102,17 @@ workloads:
 
 func TestWhatVirtualTimeHasNotIsRefusedAtItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"nics: {profile: connectx9}":                                       `no RNIC profile "connectx9"`,
-		"nics: {recovery: go-forth}":                                       "no way to recover",
-		"switches: {ecn: {marker: red, kmin: 1KB, kmax: 2KB, pmax: 1%}}":   "on the kernel backend",
-		"switches: {memory: 100KB, pfc: {priorities: [3], headroom: 9MB}}": "buffer",
+		"nics: {profile: connectx9}":                                                              `no RNIC profile "connectx9"`,
+		"nics: {recovery: go-forth}":                                                              "no way to recover",
+		"switches: {ecn: {marker: red, kmin: 1KB, kmax: 2KB, pmax: 1%}}":                          "on the kernel backend",
+		"switches: {memory: 100KB, pfc: {priorities: [3], headroom: 9MB}}":                        "buffer",
+		"switches: {queues: [{priority: 3, ecn: {marker: red, kmin: 1KB, kmax: 2KB, pmax: 1%}}]}": "on the kernel backend",
+		// What would change nothing is refused as well.
+		"switches: {alpha: 1/8}":                            "give memory or pfc",
+		"switches: {reserved: 20KB}":                        "give memory or pfc",
+		"switches: {queues: [{priority: 3, alpha: 8}]}":     "give memory or pfc",
+		"switches: {override: [{node: leaf1, alpha: 1}]}":   "leaf1: shares are of a memory",
+		"switches: {memory: 2MiB, watchdog: {detect: 1ms}}": "give pfc, or leave it out",
 	} {
 		s, err := Parse("t.yaml", []byte("apiVersion: rocebed/v1\nname: t\ntopology: {star: {hosts: 2}}\n"+text+"\n"))
 		if err == nil {

@@ -3,7 +3,6 @@ package silicon
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -146,11 +145,11 @@ func switchSettings(m *fabric.SwitchModel, plan *topo.Plan, n *topo.Node) (asic.
 	if dscp := priorities(m.Priorities); dscp != nil {
 		p.DSCP = *dscp
 	}
-	shared := m.Memory != 0 || m.PFC != nil
+	shared := shared(m)
 	for i := range p.Queues {
 		q := &p.Queues[i]
 		if shared {
-			q.Reserved, q.Alpha = dcqcn.Bytes(q.Reserved), asic.AlphaUnit
+			q.Alpha = asic.AlphaUnit
 			if m.Reserved != nil {
 				q.Reserved = dcqcn.Bytes(*m.Reserved)
 			}
@@ -283,52 +282,4 @@ func portConfigs(plan *topo.Plan, ports []topo.PlanPort) []asic.PortConfig {
 		out[i] = asic.PortConfig{Name: ports[i].Ref.Port, Rate: uint64(l.Rate), Delay: l.Delay}
 	}
 	return out
-}
-
-// CheckNICs refuses NICs that there can't be, profiles that nobody knows among them, by key from the scenario's top.
-func CheckNICs(s *fabric.NICSettings) error {
-	var errs []error
-	nic := func(at string, m *fabric.NICModel) {
-		if _, err := profileOf(m, 0); err != nil {
-			errs = append(errs, strict.Under(at, err))
-		}
-	}
-	nic("nics", &s.NICModel)
-	for i := range s.Override {
-		nic(fmt.Sprintf("nics.override[%d]", i), &s.Override[i].NICModel)
-	}
-	return errors.Join(errs...)
-}
-
-// CheckSettings refuses what of NIC and switch settings software NICs and switches can't do, by key from the
-// scenario's top. made says which nodes of the plan are software.
-func CheckSettings(plan *topo.Plan, s *fabric.Settings, made func(*topo.Node) bool) error {
-	var errs []error
-	if err := CheckNICs(&s.NICs); err != nil {
-		errs = append(errs, err)
-	}
-	red := func(m *fabric.SwitchModel) bool { return m.ECN != nil && m.ECN.Marker == fabric.MarkerRED }
-	told := map[string]bool{}
-	for _, n := range plan.Topology.Switches() {
-		if m := s.Switches.Of(n.Name); made(n) && red(&m) {
-			at := s.Switches.Section(n.Name, red)
-			if !told[at] {
-				errs = append(errs, strict.At(at+".ecn.marker", "a %s (%s) marks each packet by lot, not by sch_red: that is a linux-switch's, on the kernel backend", topo.SoftSwitch, n.Name))
-			}
-			told[at] = true
-		}
-	}
-	if len(errs) == 0 {
-		for _, n := range plan.Topology.Switches() {
-			if !made(n) {
-				continue
-			}
-			m := s.Switches.Of(n.Name)
-			if _, err := switchSettings(&m, plan, n); err != nil {
-				errs = append(errs, strict.At("switches", "%s: %w", n.Name, err))
-				break // the others are most likely the same
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
