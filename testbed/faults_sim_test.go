@@ -128,7 +128,13 @@ func TestEveryNthPacketIsLostExactly(t *testing.T) {
 }
 
 func TestCorruptionInVirtualTimeBreaksTheICRCOfJustThePacketsThatItCounts(t *testing.T) {
-	l := struck(t, hundred, "kind: corrupt, probability: 2%")
+	for _, fault := range []string{"kind: corrupt, probability: 2%", "kind: bit-error, ber: 1e-6"} {
+		corrupted(t, fault)
+	}
+}
+
+func corrupted(t *testing.T, fault string) {
+	l := struck(t, hundred, fault)
 	if len(l.left) != len(l.arrived) {
 		t.Fatalf("%d packets left, %d arrived", len(l.left), len(l.arrived))
 	}
@@ -261,6 +267,28 @@ func TestNothingPassesALinkThatIsDownAndItsCarrierIsCountedAtBothEnds(t *testing
 	l = struck(t, hundred, "kind: flap, period: 200us, down: 20us, schedule: {at: 50us, for: 550us}")
 	if l.fault.Hits != 6 {
 		t.Errorf("a link that flapped three times lost its carrier %d times", l.fault.Hits)
+	}
+}
+
+func TestALinkThatIsStruckOneWayLosesWhatItCountsAndKeepsItsCarrier(t *testing.T) {
+	for fault, long := range map[string]int{"kind: unidirectional": 0, "kind: blackhole": 0, "kind: mtu, mtu: 1000": 1000 + 14} {
+		l := struck(t, "messages: 20, depth: 2", fault+", schedule: {at: 20us, for: 100us}")
+		lost := l.lost(t)
+		for _, k := range lost {
+			if p := l.left[k]; len(p.bytes) <= long || p.at < l.zero+20*time.Microsecond || p.at > l.zero+122*time.Microsecond {
+				t.Errorf("%s: a packet of %d bytes was lost that left %v after the start", fault, len(p.bytes), p.at-l.zero)
+			}
+		}
+		if int64(len(lost)) != l.fault.Hits || l.fault.Hits == 0 {
+			t.Errorf("%s: %d of %d packets are missing, counted %d", fault, len(lost), len(l.left), l.fault.Hits)
+		}
+	}
+}
+
+func TestAFlapWhoseTimesVaryKeepsBothEndsTogetherAndIsCountedAtBoth(t *testing.T) {
+	l := struck(t, hundred, "kind: flap, period: 100us, down: 10us, distribution: exponential, schedule: {at: 50us, for: 2ms}")
+	if l.fault.Hits%2 != 0 || l.fault.Hits < 10 || l.fault.Hits > 100 {
+		t.Errorf("%d losses of carrier at both ends of a link that goes down twenty times on average", l.fault.Hits)
 	}
 }
 

@@ -2,6 +2,7 @@ package silicon
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -18,11 +19,14 @@ type cut struct {
 	ends [2]*Port
 
 	period, downFor time.Duration // of a flap; else 0
+	varies          bool          // its times vary about these, exponentially
+	seed            uint64
 
 	// Each end's, on its loop.
 	at [2]cutEnd
 	// On the control loop.
 	control loop.Timer
+	turns   uint64 // of the link's state so far
 	down    bool
 	over    bool
 }
@@ -31,6 +35,7 @@ type cut struct {
 type cutEnd struct {
 	in     bool // in force
 	down   bool
+	turns  uint64
 	before uint64 // losses of carrier
 	timer  loop.Timer
 }
@@ -49,7 +54,7 @@ func (e *cut) ports() []*Port { return e.ends[:] }
 // claim takes the link, and makes routing follow it from when its ports see it.
 func (e *cut) claim() {
 	e.in.cuts[e.link] = e.name
-	e.over = false
+	e.over, e.turns = false, 0
 	e.control.Fire = e.turn
 	e.turn()
 }
@@ -58,11 +63,11 @@ func (e *cut) claim() {
 func (e *cut) turn() {
 	e.down = !e.down
 	e.in.routing.SetLink(e.link, !e.down)
-	e.next(&e.control, e.in.ctl, e.down)
+	e.next(&e.control, e.in.ctl, e.down, &e.turns)
 }
 
-// next sets a flap's timer for when the link's state ends that began now.
-func (e *cut) next(t *loop.Timer, l loop.Loop, down bool) {
+// next sets a flap's timer for when the link's state ends that began now. Both ends and routing draw the same times.
+func (e *cut) next(t *loop.Timer, l loop.Loop, down bool, turns *uint64) {
 	if e.period == 0 {
 		return
 	}
@@ -70,6 +75,11 @@ func (e *cut) next(t *loop.Timer, l loop.Loop, down bool) {
 	if !down {
 		lasts = e.period - e.downFor
 	}
+	if e.varies {
+		u := (float64(draw(e.seed, drawJitter, *turns)>>11) + 0.5) / (1 << 53)
+		lasts = max(time.Duration(math.Round(-math.Log(u)*float64(lasts))), 1)
+	}
+	*turns++
 	l.Arm(t, l.Now().Add(lasts))
 }
 
@@ -101,7 +111,7 @@ func (e *cut) apply(p *Port) error {
 func (e *cut) set(p *Port, c *cutEnd) {
 	c.down = !c.down
 	p.SetCarrier(!c.down)
-	e.next(&c.timer, p.Loop, c.down)
+	e.next(&c.timer, p.Loop, c.down, &c.turns)
 }
 
 func (e *cut) verify(p *Port) error {

@@ -31,6 +31,17 @@ func (in *Injector) impairment(s *faults.Spec, from topo.PortRef) (Impairment, e
 		imp.Model = Duplicate{P: p}
 	case faults.Corrupt:
 		imp.Model = Corrupt{P: p}
+	case faults.BitErrors:
+		imp.Model = BitErrors{Rate: s.BER}
+	case faults.MTUShrink:
+		if whole := in.plan.Link(from).MTU; int(s.MTU) >= whole {
+			return imp, fmt.Errorf("%s: the link takes no longer packets than the fault leaves it (its MTU is %d)", from, whole)
+		}
+		imp.Model = TooLong{MTU: int(s.MTU)}
+	case faults.Unidirectional:
+		imp.Model = Sever{}
+	case faults.BlackHole:
+		imp.Model = BlackHole{}
 	default:
 		return imp, lacks(s.Kind)
 	}
@@ -44,16 +55,12 @@ func lacks(k faults.Kind) error {
 // has refuses faults that software nodes don't make.
 func has(s *faults.Spec) error {
 	switch s.Kind {
-	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown:
+	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.BitErrors, faults.RateLimit, faults.MTUShrink, faults.LinkDown, faults.LinkFlap,
+		faults.Unidirectional, faults.BlackHole:
 		return nil
 	case faults.Reorder:
 		if s.Window > 0 {
 			return strict.At("window", "links of software nodes reorder by time alone: give a delay")
-		}
-		return nil
-	case faults.LinkFlap:
-		if s.Distribution == faults.Exponential {
-			return strict.At("distribution", "links of software nodes flap with a fixed period alone")
 		}
 		return nil
 	}

@@ -128,7 +128,7 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 			}
 			cuts[p.Link] = true
 			out = append(out, &cut{in: in, name: spec.Name, link: p.Link, ends: [2]*Port{in.port(s.Port), in.port(p.Peer)},
-				ref: s.Port, period: spec.Period, downFor: spec.DownTime()})
+				ref: s.Port, period: spec.Period, downFor: spec.DownTime(), varies: spec.Distribution == faults.Exponential, seed: in.random(spec.Name, s.Port)})
 			continue
 		}
 		for _, from := range in.senders(s) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/rocebed/rocebed/datapath/link"
 )
 
 // Model is what decides about single packets. Models are values that can be compared.
@@ -27,14 +29,14 @@ const (
 // model decides with what it needs at hand.
 type model struct {
 	order  int // packets are lost before they are changed, and changed before they are copied
-	decide func(*stage) verdict
+	decide func(*stage, *link.Frame) verdict
 }
 
 func (m *model) is() bool { return m.decide != nil }
 
 func order(s *stage) int { return s.model.order }
 
-func (s *stage) decide() verdict { return s.model.decide(s) }
+func (s *stage) decide(f *link.Frame) verdict { return s.model.decide(s, f) }
 
 // RandomLoss drops each packet with a probability, independently.
 type RandomLoss struct{ P float64 }
@@ -65,11 +67,11 @@ type Overtake struct {
 
 func (m RandomLoss) model() model {
 	p := threshold(m.P)
-	return model{1, func(s *stage) verdict { return s.when(drawHit, p, lose) }}
+	return model{1, func(s *stage, _ *link.Frame) verdict { return s.when(drawHit, p, lose) }}
 }
 
 func (m NthLoss) model() model {
-	return model{1, func(s *stage) verdict {
+	return model{1, func(s *stage, _ *link.Frame) verdict {
 		if s.seen%m.N == 0 {
 			return lose
 		}
@@ -79,7 +81,7 @@ func (m NthLoss) model() model {
 
 func (m BurstLoss) model() model {
 	bad, back, lossBad, lossGood := threshold(m.P), threshold(m.R), threshold(m.LossBad), threshold(m.LossGood)
-	return model{1, func(s *stage) verdict {
+	return model{1, func(s *stage, _ *link.Frame) verdict {
 		if s.state == 0 {
 			if s.draw(drawTransition) < bad {
 				s.state = 1
@@ -95,17 +97,17 @@ func (m BurstLoss) model() model {
 
 func (m Corrupt) model() model {
 	p := threshold(m.P)
-	return model{2, func(s *stage) verdict { return s.when(drawHit, p, damage) }}
+	return model{2, func(s *stage, _ *link.Frame) verdict { return s.when(drawHit, p, damage) }}
 }
 
 func (m Duplicate) model() model {
 	p := threshold(m.P)
-	return model{3, func(s *stage) verdict { return s.when(drawHit, p, double) }}
+	return model{3, func(s *stage, _ *link.Frame) verdict { return s.when(drawHit, p, double) }}
 }
 
 func (m Overtake) model() model {
 	p := threshold(m.P)
-	return model{4, func(s *stage) verdict {
+	return model{4, func(s *stage, _ *link.Frame) verdict {
 		if m.Gap > 1 {
 			if s.state++; s.state < m.Gap {
 				return leave

@@ -74,7 +74,7 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 	for _, s := range w.stages {
 		if s.model.is() {
 			s.seen++
-			switch s.decide() {
+			switch s.decide(f) {
 			case lose:
 				s.hits++
 				w.frames.Put(f)

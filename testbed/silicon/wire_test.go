@@ -64,6 +64,9 @@ func TestEachModelHitsTheShareThatItIsGivenAndCountsIt(t *testing.T) {
 		"burst":   {BurstLoss{P: 0.01, R: 0.3, LossBad: 0.6, LossGood: 0.001}, bad*0.6 + (1-bad)*0.001},
 		"corrupt": {Corrupt{0.03}, 0.03}, "duplicate": {Duplicate{0.05}, 0.05}, "overtake": {Overtake{P: 0.04}, 0.04},
 		"overtake with a gap": {Overtake{P: 1, Gap: 5}, 1.0 / 5},
+		// A SEND of no bytes is 58 bytes long: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4.
+		"bit errors": {BitErrors{1e-4}, 1 - math.Pow(1-1e-4, 58*8)}, "too long": {TooLong{43}, 1}, "not too long": {TooLong{44}, 0},
+		"severed": {Sever{}, 1}, "black hole": {BlackHole{}, 1},
 	} {
 		f := &far{}
 		w, p := wireTo(f)
@@ -84,7 +87,7 @@ func TestEachModelHitsTheShareThatItIsGivenAndCountsIt(t *testing.T) {
 		}
 		want := n
 		switch c.model.(type) {
-		case RandomLoss, NthLoss, BurstLoss:
+		case RandomLoss, NthLoss, BurstLoss, TooLong, Sever, BlackHole:
 			want -= int(hits)
 		case Duplicate:
 			want += int(hits)
@@ -156,6 +159,26 @@ func TestCorruptionFlipsOneBitBehindTheUDPHeaderInBothForms(t *testing.T) {
 	w.Send(pause, 0)
 	if _, seen, after, _ := w.Find("it"); after != hits || seen != 401 || pause.Damaged {
 		t.Errorf("a pause frame was corrupted: %d hits of %d", after, seen)
+	}
+}
+
+func TestABlackHoleAndASmallerMTUTakeIPAloneAndASeveredWireTakesAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		model  Model
+		passes int
+	}{"black hole": {BlackHole{}, 1}, "MTU": {TooLong{40}, 1}, "severed": {Sever{}, 0}} {
+		f := &far{}
+		w, p := wireTo(f)
+		if err := w.Add(Impairment{ID: "it", Model: c.model}); err != nil {
+			t.Fatal(err)
+		}
+		pause := p.Get()
+		pause.Kind, pause.Len = roce.KindPFC, roce.MinFrameLen
+		w.Send(pause, 0)
+		w.Send(packet(p, nil), 0)
+		if _, _, hits, _ := w.Find("it"); len(f.frames) != c.passes || hits != uint64(2-c.passes) {
+			t.Errorf("%s: %d frames of a pause and a packet came through, counted %d", name, len(f.frames), hits)
+		}
 	}
 }
 
