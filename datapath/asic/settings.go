@@ -13,86 +13,86 @@ import (
 type Settings struct {
 	// Buffer is the whole packet memory. Reserves and headrooms of all ports are set aside; the rest
 	// is shared.
-	Buffer dcqcn.Bytes `yaml:"buffer"`
+	Buffer dcqcn.Bytes
 	// Port holds for all ports but those in Ports, which it maps from their index.
-	Port  PortSettings         `yaml:"port"`
-	Ports map[int]PortSettings `yaml:"ports"`
+	Port  PortSettings
+	Ports map[int]PortSettings
 
-	Balance  Balance  `yaml:"balance"`
-	Watchdog Watchdog `yaml:"watchdog"`
+	Balance  Balance
+	Watchdog Watchdog
 	// Sample is how often the depth of every queue is taken into its histogram; 0: never.
-	Sample time.Duration `yaml:"sample"`
+	Sample time.Duration
 }
 
 // PortSettings are the knobs of a port. A frame's priority comes from the port that it comes in at, and so
 // does its group; its queue from the port that it goes out at.
 type PortSettings struct {
 	// DSCP is the priority (traffic class), 0 to 7, of each DSCP. Frames without IP have priority 0.
-	DSCP link.PriorityMap `yaml:"dscp"`
+	DSCP link.PriorityMap
 	// QueueOf is the egress queue of each priority, GroupOf its ingress priority group.
-	QueueOf [8]uint8 `yaml:"queue_of"`
-	GroupOf [8]uint8 `yaml:"group_of"`
-	Queues  [8]Queue `yaml:"queues"`
-	Groups  [8]Group `yaml:"groups"`
-	PFC     PFC      `yaml:"pfc"`
+	QueueOf [8]uint8
+	GroupOf [8]uint8
+	Queues  [8]Queue
+	Groups  [8]Group
+	PFC     PFC
 	// MTU is the largest IP packet that the port sends, in bytes; longer ones are dropped.
-	MTU int `yaml:"mtu"`
+	MTU int
 	// Limit is what lossy frames may bring all queues of the port to; 0: no such limit, the dynamic thresholds do.
-	Limit dcqcn.Bytes `yaml:"limit"`
+	Limit dcqcn.Bytes
 	// Stuck are queues that are never served, bit i for queue i: a fault.
-	Stuck uint8 `yaml:"stuck"`
+	Stuck uint8
 }
 
 // Queue is one egress queue of a port.
 type Queue struct {
 	// Weight is the queue's share under DWRR; 0 is strict priority: before all weighted queues, the
 	// higher queue first.
-	Weight int `yaml:"weight"`
+	Weight int
 	// Reserved is what the queue may hold of lossy traffic whatever the others hold.
-	Reserved dcqcn.Bytes `yaml:"reserved"`
+	Reserved dcqcn.Bytes
 	// Alpha is the dynamic threshold of lossy traffic: what doesn't fit into Reserved must not exceed Alpha times
 	// what is left of the shared buffer (Choudhury and Hahne, 1998).
-	Alpha Alpha `yaml:"alpha"`
+	Alpha Alpha
 	// LosslessAlpha is the same for lossless traffic in the queue, all of it; 0: no such threshold, as is proper.
-	LosslessAlpha Alpha `yaml:"lossless_alpha"`
+	LosslessAlpha Alpha
 	// ECN is when the queue marks; nil: never.
-	ECN *dcqcn.Marking `yaml:"ecn"`
+	ECN *dcqcn.Marking
 }
 
 // Group is one ingress priority group of a port.
 type Group struct {
 	// Lossless groups pause their priorities; the others' frames are dropped where a threshold says so.
-	Lossless bool `yaml:"lossless"`
+	Lossless bool
 	// Reserved is what a lossless group may hold whatever the others hold.
-	Reserved dcqcn.Bytes `yaml:"reserved"`
+	Reserved dcqcn.Bytes
 	// Alpha is the threshold, in shares of what is left of the shared buffer, of what the group holds beyond
 	// Reserved: a lossless one's XOFF, where it isn't 0; a lossy one's limit (0: none).
-	Alpha Alpha `yaml:"alpha"`
+	Alpha Alpha
 	// XOFF is the threshold where Alpha is 0: bytes beyond Reserved.
-	XOFF dcqcn.Bytes `yaml:"xoff"`
+	XOFF dcqcn.Bytes
 	// XONOffset is how far below the XOFF threshold the group's holdings must fall for its pause to end.
-	XONOffset dcqcn.Bytes `yaml:"xon_offset"`
+	XONOffset dcqcn.Bytes
 	// Headroom takes what comes after XOFF; what exceeds it is dropped. With AutoHeadroom it
 	// follows from the port's rate, delay and MTU, and PFC.Response (see func Headroom).
-	Headroom     dcqcn.Bytes `yaml:"headroom"`
-	AutoHeadroom bool        `yaml:"auto_headroom"`
+	Headroom     dcqcn.Bytes
+	AutoHeadroom bool
 }
 
 // PFC is how a port pauses and is paused.
 type PFC struct {
 	// Send are the priorities, bit i for priority i, that the port pauses its peer in, and Obey those
 	// in which it lets itself be paused.
-	Send uint8 `yaml:"send"`
-	Obey uint8 `yaml:"obey"`
+	Send uint8
+	Obey uint8
 	// ObeyPause is whether 802.3x frames stop the port, all priorities.
-	ObeyPause bool `yaml:"obey_pause"`
+	ObeyPause bool
 	// SendPause is whether the port pauses its peer by 802.3x frames instead, whichever group asks for it.
-	SendPause bool `yaml:"send_pause"`
+	SendPause bool
 	// Quanta is what a pause asks for, in 512 bit times, 1 to 65535. It is repeated when half of it is over.
-	Quanta uint16 `yaml:"quanta"`
+	Quanta uint16
 	// Response is how long a peer may take from a pause frame's arrival to obeying it. Automatic headroom allows
 	// for it; the devices here take no time.
-	Response time.Duration `yaml:"response"`
+	Response time.Duration
 }
 
 // Action is what a watchdog does with a queue that it found stormed.
@@ -108,10 +108,10 @@ const (
 // Watchdog finds queues that are paused and never resume, and takes them out of the pause.
 type Watchdog struct {
 	// Detect is for how long a queue with frames must have been paused without a break; 0: the watchdog is off.
-	Detect time.Duration `yaml:"detect"`
+	Detect time.Duration
 	// Restore is for how long the queue must not have been paused for the watchdog to let go.
-	Restore time.Duration `yaml:"restore"`
-	Action  Action        `yaml:"action"`
+	Restore time.Duration
+	Action  Action
 }
 
 // Mode is how frames are spread over ports of equal cost.
@@ -128,13 +128,13 @@ const (
 
 // Balance is how frames are spread over ports of equal cost.
 type Balance struct {
-	Mode Mode `yaml:"mode"`
+	Mode Mode
 	// Priorities are those that Mode holds for, bit i for priority i; the others go by ECMP.
-	Priorities uint8 `yaml:"priorities"`
+	Priorities uint8
 	// HashSeed is mixed into the hash; nil: the switch's own. Switches of equal seeds polarise.
-	HashSeed *uint64 `yaml:"hash_seed"`
+	HashSeed *uint64
 	// FlowletGap is how long a flow must be silent to be sent elsewhere.
-	FlowletGap time.Duration `yaml:"flowlet_gap"`
+	FlowletGap time.Duration
 }
 
 // DefaultSettings are those of a shared-buffer switch in a RoCE fabric: priority 3 lossless, the other

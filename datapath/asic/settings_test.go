@@ -56,23 +56,6 @@ func TestAllThatIsWrongIsSaidAtOnce(t *testing.T) {
 }
 
 func TestAlphaIsWrittenAsAFactor(t *testing.T) {
-	for text, want := range map[string]Alpha{"1/8": 128, "8": 8192, "0.125": 128, "1": 1024, "1/64": 16, "0": 0, "1.5": 1536, "1024": 1 << 20} {
-		var a Alpha
-		if err := a.UnmarshalText([]byte(text)); err != nil || a != want {
-			t.Errorf("%q is %d (%v), want %d", text, a, err, want)
-		}
-		again, _ := a.MarshalText()
-		var b Alpha
-		if err := b.UnmarshalText(again); err != nil || a != b {
-			t.Errorf("%q is written %q", text, again)
-		}
-	}
-	for _, text := range []string{"", "x", "-1", "1/0", "1025", "1/8/2", "nan"} {
-		var a Alpha
-		if err := a.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is taken for %v", text, a)
-		}
-	}
 	if got := (AlphaUnit / 8).String() + " " + (8 * AlphaUnit).String() + " " + Alpha(1536).String(); got != "1/8 8 1.5" {
 		t.Error(got)
 	}

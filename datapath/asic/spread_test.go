@@ -108,7 +108,7 @@ func TestEverySwitchHasAHashOfItsOwnUnlessOneIsGiven(t *testing.T) {
 		}
 		return got
 	}
-	if ports(1) != ports(1) || ports(1) == ports(2) {
+	if one := ports(1); one != ports(1) || one == ports(2) {
 		t.Error("the hash doesn't follow the switch's seed")
 	}
 }

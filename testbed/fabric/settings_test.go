@@ -167,3 +167,18 @@ func TestAnOverrideOfANodeThatIsNotThereIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAlphaIsWrittenAsAFactor(t *testing.T) {
+	for text, want := range map[string]Alpha{"1/8": 0.125, "8": 8, "0.125": 0.125, "1/64": 1.0 / 64, "0": 0, "1024": 1024} {
+		var a Alpha
+		if err := a.UnmarshalText([]byte(text)); err != nil || a != want {
+			t.Errorf("%q is %v (%v), want %v", text, a, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "1/0", "0/0", "1025", "1/8/2", "nan"} {
+		var a Alpha
+		if err := a.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is taken for %v", text, a)
+		}
+	}
+}
