@@ -18,8 +18,8 @@ GO ?= go
 TAGS ?= $(if $(and $(wildcard /usr/include/infiniband/verbs.h),$(shell command -v gcc)),ibv)
 BACKEND ?=
 FUZZTIME ?= 20s
-BENCH ?= .
-PKG ?= ./...
+BENCH ?=
+PKG ?=
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
 
 # A clone that git distrusts (another owner's) can still be built, without its commit in `version`.
@@ -78,8 +78,8 @@ fuzz: go-there ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: setup ## benchmarks: BENCH=regexp PKG=./topo/...
-	$(GO) test -tags '$(TAGS)' -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+bench: go-there ## how fast it is, in data packets a second; BENCH=regexp PKG=./topo/...: any benchmarks
+	@TAGS='$(TAGS)' scripts/bench.sh $(if $(BENCH)$(PKG),'$(or $(BENCH),.)' $(or $(PKG),./...))
 
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left
