@@ -81,6 +81,10 @@ fuzz: go-there ## every fuzz target for FUZZTIME (20s)
 bench: go-there ## how fast it is, in data packets a second; BENCH=regexp PKG=./topo/...: any benchmarks
 	@TAGS='$(TAGS)' scripts/bench.sh $(if $(BENCH)$(PKG),'$(or $(BENCH),.)' $(or $(PKG),./...))
 
+.PHONY: backends
+backends: setup ## measure the quickstart on the three backends again, for docs/backends.md
+	@scripts/backends.sh
+
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left
 	@[ ! -x bin/rocebed ] || bin/rocebed clean

@@ -20,10 +20,15 @@ for backend in $backends; do
     echo "testbed: what the kernel backend needs is not all here: no run on it (see above)" >&2
     continue
   fi
-  code=0
-  bin/rocebed run --backend "$backend" --out "$out/$backend" "$scenario" || code=$?
+  code=0 record=$out/$backend
+  bin/rocebed run --backend "$backend" --out "$record" "$scenario" || code=$?
+  if [ "$code" = 1 ] && grep -q 'the machine did not keep up' "$record/summary.json"; then
+    printf '\ntestbed: other programs keep this machine busy: once more, four times slower (--dilation 4096)\n'
+    code=0 record=$record-slower
+    bin/rocebed run --backend "$backend" --dilation 4096 --out "$record" "$scenario" || code=$?
+  fi
   note "$code"
-  [ ! -e "$out/$backend/summary.json" ] || records+=("$out/$backend")
+  [ ! -e "$record/summary.json" ] || records+=("$record")
 done
 
 if [ ${#records[@]} -gt 1 ]; then

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rocebed/rocebed/testbed/compare"
 )
 
 // base has what a block of the documentation leaves out.
@@ -41,5 +43,29 @@ func TestEveryYAMLBlockOfTheDocumentationIsAValidScenario(t *testing.T) {
 	}
 	if blocks < 7 {
 		t.Errorf("only %d blocks were found", blocks)
+	}
+}
+
+func TestTheTableOfBackendsIsOfTheQuickstartAsItIs(t *testing.T) {
+	page, err := os.ReadFile("../docs/backends.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load("../scenarios/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := compare.Inside(string(page), "quickstart")
+	want := []string{"| " + s.Name + " | `sim` | `soft` | `kernel` |", "| verdict | pass | pass | pass |"}
+	for _, x := range s.Expect {
+		want = append(want, "| `"+strings.ReplaceAll(x, "|", `\|`)+"` | yes | yes | yes |")
+	}
+	for _, w := range s.Workloads {
+		want = append(want, "| "+w.Name+": goodput | ")
+	}
+	for _, line := range want {
+		if !strings.Contains(table, line) {
+			t.Errorf("no %q in docs/backends.md: make backends", line)
+		}
 	}
 }

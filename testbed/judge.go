@@ -106,23 +106,12 @@ func latency(l workloads.Percentiles) record.Latency {
 
 // expectations evaluates the scenario's expectations over the results and the readings.
 func (r *run) expectations(sum record.Summary) []record.Expectation {
-	v := expect.Values{Workloads: map[string]expect.Workload{}, Faults: map[string]expect.Fault{}, Metrics: r.table}
+	v := expect.Values{Workloads: map[string]record.Workload{}, Faults: map[string]record.Fault{}, Metrics: r.table}
 	for _, w := range sum.Workloads {
-		x := expect.Workload{
-			Bytes: w.Bytes, GoodputBps: w.GoodputBps, VerifiedBytes: w.VerifiedBytes, WrongBytes: w.WrongBytes, Messages: w.Messages,
-			Errors: w.Errors, Retries: w.Retries, Duration: w.Duration, Passed: w.Passed, Statuses: w.Statuses,
-			Lost: w.Lost, Duplicates: w.Duplicates, OutOfOrder: w.OutOfOrder, Violations: w.Violations,
-			Jain: w.Jain, AlgBwBps: w.AlgBwBps, BusBwBps: w.BusBwBps,
-			Latency: expect.Latency{Min: w.Latency.Min, Mean: w.Latency.Mean, P50: w.Latency.P50, P90: w.Latency.P90,
-				P99: w.Latency.P99, P999: w.Latency.P999, Max: w.Latency.Max},
-		}
-		for _, f := range w.Flows {
-			x.Flows = append(x.Flows, expect.Flow{Src: f.Src, Dst: f.Dst, Bytes: f.Bytes, GoodputBps: f.GoodputBps, Messages: f.Messages, Errors: f.Errors})
-		}
-		v.Workloads[w.Name] = x
+		v.Workloads[w.Name] = w
 	}
 	for _, f := range sum.Faults {
-		v.Faults[f.Name] = expect.Fault{Kind: f.Kind, Hits: f.Hits, Strikes: int64(f.Strikes), Verified: f.Verified, Healed: f.Healed}
+		v.Faults[f.Name] = f
 	}
 	var out []record.Expectation
 	for _, p := range r.s.programs {

@@ -29,9 +29,9 @@ type Env struct {
 func NewEnv(names Names) (*Env, error) {
 	e := &Env{names: names}
 	opts := []cel.EnvOption{
-		ext.NativeTypes(reflect.TypeFor[Workload](), reflect.TypeFor[Latency](), reflect.TypeFor[Flow](), reflect.TypeFor[Fault](), ext.ParseStructTags(true)),
-		cel.Variable("workloads", cel.MapType(cel.StringType, cel.ObjectType("expect.Workload"))),
-		cel.Variable("faults", cel.MapType(cel.StringType, cel.ObjectType("expect.Fault"))),
+		ext.NativeTypes(append(seen, ext.ParseStructTags(true))...),
+		cel.Variable("workloads", cel.MapType(cel.StringType, cel.ObjectType("record.Workload"))),
+		cel.Variable("faults", cel.MapType(cel.StringType, cel.ObjectType("record.Fault"))),
 		cel.CrossTypeNumericComparisons(true),
 		cel.Function("rate", unary("rate_string", func(s string) (int64, error) { r, err := topo.ParseRate(s); return int64(r), err })),
 		cel.Function("bytesize", unary("bytesize_string", func(s string) (int64, error) { b, err := topo.ParseBytes(s); return int64(b), err })),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/testbed/metrics"
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 func testEnv(t *testing.T) *Env {
@@ -35,12 +36,12 @@ func testValues() Values {
 	add(metrics.During, 6, 4, 9000)
 	add(metrics.After, 8, 8, 300)
 	return Values{
-		Workloads: map[string]Workload{
+		Workloads: map[string]record.Workload{
 			"all-pairs": {Bytes: 1 << 20, VerifiedBytes: 1 << 20, GoodputBps: 2e9, Passed: true,
-				Latency: Latency{P99: 12 * time.Microsecond}, Flows: []Flow{{Src: "h1", Dst: "h2", GoodputBps: 1e9}, {Src: "h2", Dst: "h1", GoodputBps: 3e9}}},
+				Latency: record.Latency{P99: 12 * time.Microsecond}, Flows: []record.Flow{{Src: "h1", Dst: "h2", GoodputBps: 1e9}, {Src: "h2", Dst: "h1", GoodputBps: 3e9}}},
 			"ring": {Errors: 2, Statuses: []string{"RETRY_EXC_ERR"}},
 		},
-		Faults:  map[string]Fault{"lossy": {Hits: 7, Healed: true}},
+		Faults:  map[string]record.Fault{"lossy": {Hits: 7, Healed: true}},
 		Metrics: table,
 	}
 }

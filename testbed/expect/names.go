@@ -1,13 +1,20 @@
 package expect
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// seen are the structs that expressions see, by the names in their tags "cel".
+var seen = []any{reflect.TypeFor[record.Workload](), reflect.TypeFor[record.Latency](), reflect.TypeFor[record.Flow](), reflect.TypeFor[record.Fault]()}
 
 // fieldNames are all fields that expressions can select.
 func fieldNames() []string {
 	var names []string
-	for _, t := range []reflect.Type{reflect.TypeFor[Workload](), reflect.TypeFor[Latency](), reflect.TypeFor[Flow](), reflect.TypeFor[Fault]()} {
-		for i := range t.NumField() {
-			names = append(names, t.Field(i).Tag.Get("cel"))
+	for _, t := range seen {
+		for i := range t.(reflect.Type).NumField() {
+			names = append(names, t.(reflect.Type).Field(i).Tag.Get("cel"))
 		}
 	}
 	return names

@@ -48,69 +48,69 @@ func (s *Summary) Clock() string {
 	return fmt.Sprintf("dilation %d", s.Dilation)
 }
 
-// Workload is a workload's result.
+// Workload is a workload's result. Expectations see it, and what is in it, by the names in the tags "cel".
 type Workload struct {
-	Name          string `json:"name"`
-	Kind          string `json:"kind"`
-	Passed        bool   `json:"passed"`
-	Bytes         int64  `json:"bytes"` // payload bytes of completed work requests
-	GoodputBps    int64  `json:"goodput_bps"`
-	VerifiedBytes int64  `json:"verified_bytes"`
-	WrongBytes    int64  `json:"wrong_bytes"`
-	Messages      int64  `json:"messages"`
-	Errors        int64  `json:"errors"` // work requests that completed with an error
+	Name          string `json:"name" cel:"name"`
+	Kind          string `json:"kind" cel:"kind"`
+	Passed        bool   `json:"passed" cel:"passed"`
+	Bytes         int64  `json:"bytes" cel:"bytes"`                   // payload bytes of completed work requests
+	GoodputBps    int64  `json:"goodput_bps" cel:"goodput_bps"`       // Bytes × 8 ÷ Duration
+	VerifiedBytes int64  `json:"verified_bytes" cel:"verified_bytes"` // found right at their destination
+	WrongBytes    int64  `json:"wrong_bytes" cel:"wrong_bytes"`       // found wrong there
+	Messages      int64  `json:"messages" cel:"messages"`             // completed work requests
+	Errors        int64  `json:"errors" cel:"errors"`                 // work requests that completed with an error
 	// Retries is how often requesters went back and sent again while the workload ran, those of
 	// workloads that ran at the same time included.
-	Retries    int64         `json:"retries"`
-	Lost       int64         `json:"lost"` // messages; UC and UD allow it
-	Duplicates int64         `json:"duplicates"`
-	OutOfOrder int64         `json:"out_of_order"`
-	Violations int64         `json:"violations"` // byte outcomes that verbs semantics forbid
-	Jain       float64       `json:"jain"`       // fairness over the flows' goodputs
-	AlgBwBps   int64         `json:"algbw_bps,omitempty"`
-	BusBwBps   int64         `json:"busbw_bps,omitempty"`
-	Duration   time.Duration `json:"duration_ns"`
-	Latency    Latency       `json:"latency"`
-	Statuses   []string      `json:"statuses"`
-	Problems   []string      `json:"problems"`
-	Flows      []Flow        `json:"flows,omitempty"`
+	Retries    int64         `json:"retries" cel:"retries"`
+	Lost       int64         `json:"lost" cel:"lost"` // messages; UC and UD allow it
+	Duplicates int64         `json:"duplicates" cel:"duplicates"`
+	OutOfOrder int64         `json:"out_of_order" cel:"out_of_order"`
+	Violations int64         `json:"violations" cel:"violations"`         // byte outcomes that verbs semantics forbid
+	Jain       float64       `json:"jain" cel:"jain"`                     // fairness over the flows' goodputs
+	AlgBwBps   int64         `json:"algbw_bps,omitempty" cel:"algbw_bps"` // of a collective: size × 8 ÷ time of an iteration
+	BusBwBps   int64         `json:"busbw_bps,omitempty" cel:"busbw_bps"` // what that is on the busiest link
+	Duration   time.Duration `json:"duration_ns" cel:"duration"`          // from the first post to the last completion
+	Latency    Latency       `json:"latency" cel:"latency"`
+	Statuses   []string      `json:"statuses" cel:"statuses"`
+	Problems   []string      `json:"problems" cel:"problems"`
+	Flows      []Flow        `json:"flows,omitempty" cel:"flows"`
 }
 
 // Latency are percentiles of messages, from post to completion.
 type Latency struct {
-	Count int64         `json:"count"`
-	Min   time.Duration `json:"min_ns"`
-	Mean  time.Duration `json:"mean_ns"`
-	P50   time.Duration `json:"p50_ns"`
-	P90   time.Duration `json:"p90_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	P999  time.Duration `json:"p999_ns"`
-	Max   time.Duration `json:"max_ns"`
+	Count int64         `json:"count" cel:"count"`
+	Min   time.Duration `json:"min_ns" cel:"min"`
+	Mean  time.Duration `json:"mean_ns" cel:"mean"`
+	P50   time.Duration `json:"p50_ns" cel:"p50"`
+	P90   time.Duration `json:"p90_ns" cel:"p90"`
+	P99   time.Duration `json:"p99_ns" cel:"p99"`
+	P999  time.Duration `json:"p999_ns" cel:"p999"`
+	Max   time.Duration `json:"max_ns" cel:"max"`
 }
 
 // Flow is one source and destination of a workload.
 type Flow struct {
-	Src           string        `json:"src"`
-	Dst           string        `json:"dst"`
-	Bytes         int64         `json:"bytes"`
-	VerifiedBytes int64         `json:"verified_bytes"`
-	GoodputBps    int64         `json:"goodput_bps"`
-	Messages      int64         `json:"messages"`
-	Errors        int64         `json:"errors"`
-	Duration      time.Duration `json:"duration_ns"`
+	Src           string        `json:"src" cel:"src"`
+	Dst           string        `json:"dst" cel:"dst"`
+	Bytes         int64         `json:"bytes" cel:"bytes"`
+	VerifiedBytes int64         `json:"verified_bytes" cel:"verified_bytes"`
+	GoodputBps    int64         `json:"goodput_bps" cel:"goodput_bps"`
+	Messages      int64         `json:"messages" cel:"messages"`
+	Errors        int64         `json:"errors" cel:"errors"`
+	Duration      time.Duration `json:"duration_ns" cel:"duration"`
 }
 
-// Fault is what became of a planned fault.
+// Fault is what became of a planned fault, for expectations too.
 type Fault struct {
-	Name     string   `json:"name"`
-	Kind     string   `json:"kind"`
-	At       []string `json:"at"`
-	Hits     int64    `json:"hits"`    // packets (or events) that it touched, over all strikes
-	Strikes  int      `json:"strikes"` // times that its schedule put it in force
-	Verified bool     `json:"verified"`
-	Healed   bool     `json:"healed"` // undone and nothing of it left, every time
-	MayMiss  bool     `json:"may_miss,omitempty"`
-	Problems []string `json:"problems"`
+	Name     string   `json:"name" cel:"name"`
+	Kind     string   `json:"kind" cel:"kind"`
+	At       []string `json:"at" cel:"at"`
+	Hits     int64    `json:"hits" cel:"hits"`       // packets (or events) that it touched, over all strikes
+	Strikes  int      `json:"strikes" cel:"strikes"` // times that its schedule put it in force
+	Verified bool     `json:"verified" cel:"verified"`
+	Healed   bool     `json:"healed" cel:"healed"` // undone and nothing of it left, every time
+	MayMiss  bool     `json:"may_miss,omitempty" cel:"may_miss"`
+	Problems []string `json:"problems" cel:"problems"`
 }
 
 // Counter is a metric's growth over the run, summed over its series.
