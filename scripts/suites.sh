@@ -12,7 +12,7 @@ case $backend in
   kernel | auto) ;;
   soft | sim)
     if [ $# = 0 ]; then
-      set -- $(grep -rl --include='*_test.go' 'bed\.Need(' suites | xargs -n1 dirname | sort -u | sed 's#^#./#')
+      set -- $(grep -rl --include='*_test.go' 'bed\.Suite(' suites | xargs -n1 dirname | sort -u | sed 's#^#./#')
       [ "$backend" = soft ] || set -- "$@" ./suites/soak
     fi
     # shellcheck disable=SC2086

@@ -77,20 +77,32 @@ func Backend() testbed.Backend {
 	return testbed.Kernel
 }
 
-// Need skips a suite, or fails it where nothing may be missing, on a machine that lacks what the backend needs.
-func Need(t testing.TB) {
+// Suite runs a package's specs on whichever backend is asked for: suites.sh finds the packages about every backend by this call. On a machine that lacks
+// what the backend needs it skips, or fails where nothing may be missing.
+func Suite(t *testing.T, what string) {
 	t.Helper()
-	if Backend() == testbed.Kernel {
-		testneed.Rxe(t)
+	on := string(Backend())
+	switch Backend() {
+	case testbed.Kernel:
+		SuiteOnRxe(t, what)
+		return
+	case testbed.Soft:
+		testneed.Root(t)
 	}
+	specs(t, what+" on "+on)
 }
 
-// Title is a suite's, with what it runs on.
-func Title(what string) string {
-	if Backend() == testbed.Kernel {
-		return what + " on rxe"
-	}
-	return what + " on " + string(Backend())
+// SuiteOnRxe runs specs that are about the kernel backend alone.
+func SuiteOnRxe(t *testing.T, what string) {
+	t.Helper()
+	testneed.Rxe(t)
+	specs(t, what+" on rxe")
+}
+
+func specs(t *testing.T, title string) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.RunSpecs(t, title)
 }
 
 // Workload is the result of the workload of that name. A name that isn't there fails the spec.

@@ -16,17 +16,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/suites/cli"
 )
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestClients(t *testing.T) {
-	testneed.Rxe(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "real clients")
-}
+func TestClients(t *testing.T) { bed.SuiteOnRxe(t, "real clients") }
 
 const scenario = `apiVersion: rocebed/v1
 name: clients
@@ -36,7 +32,7 @@ topology:
   rate: 4Gbps
 `
 
-const bed = "clients"
+const testbed = "clients"
 
 // nic is what programs are told of a host's NIC.
 type nic struct{ device, gid, addr string }
@@ -61,9 +57,9 @@ var _ = Describe("a real RDMA program", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		m = cli.NewMachine()
 		m.File("spec.yaml", scenario)
-		m.MustRun(ctx, "up", "--name", bed, "spec.yaml")
+		m.MustRun(ctx, "up", "--name", testbed, "spec.yaml")
 		var s status
-		m.JSON(ctx, &s, "status", "--json", bed)
+		m.JSON(ctx, &s, "status", "--json", testbed)
 		for _, n := range s.Nodes {
 			for _, p := range n.Ports {
 				if p.RDMA != "" {
@@ -75,14 +71,14 @@ var _ = Describe("a real RDMA program", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 
 	AfterAll(func(ctx SpecContext) {
-		m.MustRun(ctx, "down", bed)
+		m.MustRun(ctx, "down", testbed)
 		Eventually(m.Left).WithTimeout(15 * time.Second).Should(BeEmpty())
 	}, NodeTimeout(time.Minute))
 
 	DescribeTable("passes between two hosts",
 		func(ctx SpecContext, server, client func(h1, h2 nic) []string) {
 			exec := func(host string, argv []string) []string {
-				return append([]string{"exec", "--name", bed, host, "--"}, argv...)
+				return append([]string{"exec", "--name", testbed, host, "--"}, argv...)
 			}
 			listening := m.Start(ctx, exec("h1", server(nics["h1"], nics["h2"]))...)
 			// Some of these tell nobody when they listen: the client tries until one does.

@@ -19,7 +19,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
@@ -30,9 +30,7 @@ import (
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 func TestConformance(t *testing.T) {
-	testneed.Rxe(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "verbs conformance")
+	bed.SuiteOnRxe(t, "verbs conformance")
 	if err := keepPackets(); err != nil {
 		t.Error(err)
 	}

@@ -23,11 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestIntegrity(t *testing.T) {
-	bed.Need(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, bed.Title("integrity of payloads"))
-}
+func TestIntegrity(t *testing.T) { bed.Suite(t, "integrity of payloads") }
 
 var _ = Describe("a spoilt message", Ordered, ContinueOnFailure, func() {
 	var f fabric.Fabric

@@ -23,17 +23,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/suites/cli"
 )
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestLifecycle(t *testing.T) {
-	testneed.Rxe(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "bring-up and cleanup")
-}
+func TestLifecycle(t *testing.T) { bed.SuiteOnRxe(t, "bring-up and cleanup") }
 
 // file is the scenario that all specs use, under the name given.
 const file = "spec.yaml"

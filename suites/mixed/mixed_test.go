@@ -21,7 +21,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/internal/testleak"
-	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/mixed"
@@ -33,11 +33,7 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestMixed(t *testing.T) {
-	testneed.Rxe(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "soft-hosts and rxe-hosts in one fabric")
-}
+func TestMixed(t *testing.T) { bed.SuiteOnRxe(t, "soft-hosts and rxe-hosts in one fabric") }
 
 // patience is how long anything may take that must happen, in wall time.
 const patience = 60 * time.Second

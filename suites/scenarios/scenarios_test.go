@@ -19,11 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestScenarios(t *testing.T) {
-	bed.Need(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, bed.Title("scenarios"))
-}
+func TestScenarios(t *testing.T) { bed.Suite(t, "scenarios") }
 
 const folder = "../../scenarios"
 

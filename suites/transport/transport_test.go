@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
@@ -23,11 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestTransport(t *testing.T) {
-	bed.Need(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, bed.Title("transport"))
-}
+func TestTransport(t *testing.T) { bed.Suite(t, "transport") }
 
 // scenario is the fabric above, which carries about 39 Mb/s of wall time, and the sections given.
 func scenario(sections ...string) string {

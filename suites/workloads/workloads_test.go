@@ -23,11 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-func TestWorkloads(t *testing.T) {
-	bed.Need(t)
-	RegisterFailHandler(Fail)
-	RunSpecs(t, bed.Title("workloads"))
-}
+func TestWorkloads(t *testing.T) { bed.Suite(t, "workloads") }
 
 const twoRails = `apiVersion: rocebed/v1
 name: workloads

@@ -76,6 +76,7 @@ type HostModel struct {
 	Profile    rnic.Profile
 	Priorities *link.PriorityMap // nil: custom's
 	Phantom    bool
+	Bugs       rnic.Bugs // for tests of tests alone
 	Ports      []PortModel
 	// Known are the fabric's addresses, for whoever has no Maker; see Maker.Known.
 	Known []KnownAddr
@@ -109,7 +110,7 @@ func (m *Maker) Known() []KnownAddr {
 // Model works out what a host's NICs are made from. Known is left empty.
 func (m *Maker) Model(n *topo.Node) (*HostModel, error) {
 	model := m.cfg.Settings.NICs.Of(n.Name)
-	h := &HostModel{Name: n.Name, Phantom: model.Memory == fabric.MemoryPhantom}
+	h := &HostModel{Name: n.Name, Phantom: model.Memory == fabric.MemoryPhantom, Bugs: m.cfg.Bugs}
 	var err error
 	if h.Profile, h.Priorities, err = m.profile(&model, n.Name); err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
@@ -162,7 +163,7 @@ func (h *HostModel) make(g Ground, resolver func(*topo.PlanPort) func(roce.Addr)
 		d, err := rnic.New(rnic.Config{
 			Name: p.Plan.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.Plan.MAC), Addr: roce.AddrFrom(p.Plan.Addr.Addr()), MTU: p.Link.MTU, Rate: uint64(p.Link.Rate),
 			Seed: p.Seed, Profile: h.Profile, PCIe: pcie, Priorities: h.Priorities,
-			Frames: g.Frames, Wire: port.Wire, Resolve: resolver(&p.Plan), Phantom: h.Phantom,
+			Frames: g.Frames, Wire: port.Wire, Resolve: resolver(&p.Plan), Phantom: h.Phantom, Bugs: h.Bugs,
 		})
 		if err != nil {
 			return nil, err
