@@ -191,11 +191,29 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	}()
 	t := newTraffic(r, fab)
 	t.run(ctx)
+	r.keepTraces(ctx, fab)
 	for _, w := range gather(fab.Warnings()) {
 		r.warning(w)
 	}
 	r.judgeKeepUp(fab.KeepUp())
 	return t
+}
+
+// keepTraces puts what NICs traced into the record.
+func (r *run) keepTraces(ctx context.Context, fab fabric.Fabric) {
+	tr, ok := fab.(fabric.Tracer)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectTimeout)
+	defer cancel()
+	all, err := tr.Traces(ctx)
+	for _, t := range all {
+		err = errors.Join(err, r.rec.Put("traces/"+t.Port.Node+"-"+t.Port.Port+".txt", []byte(t.Text)))
+	}
+	if err != nil {
+		r.problem("traces: %v", err)
+	}
 }
 
 // judgeKeepUp takes what the fabric says of the machine.

@@ -44,6 +44,8 @@ type NICModel struct {
 	// Process gives a host's NICs a process of its own, which can be stopped and killed without the others.
 	Process bool          `yaml:"process"`
 	PCIe    *PCIeSettings `yaml:"pcie"`
+	// Trace is how many messages of each NIC, from the first on, leave in the record how they went through its stages.
+	Trace int `yaml:"trace,nonzero"`
 }
 
 // AckSettings say when acknowledgements are asked for and sent.
@@ -128,6 +130,9 @@ func (s *NICSettings) Section(host string, has func(*NICModel) bool) string {
 	return "nics"
 }
 
+// maxTrace keeps a record readable.
+const maxTrace = 10_000
+
 func (m *NICModel) validate() error {
 	var errs []error
 	wrong := func(key, format string, args ...any) { errs = append(errs, strict.At(key, format, args...)) }
@@ -136,6 +141,9 @@ func (m *NICModel) validate() error {
 	}
 	if m.MaxUnacked < 0 {
 		wrong("max_unacked", "must be above 0")
+	}
+	if m.Trace < 0 || m.Trace > maxTrace {
+		wrong("trace", "must be from 1 to %d messages a NIC", maxTrace)
 	}
 	if a := m.Ack; a != nil {
 		if a.RequestEvery != nil && *a.RequestEvery < 0 {

@@ -70,6 +70,7 @@ func nicFeatures(m *fabric.NICModel) []feature {
 		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes", "the sim backend"},
 		{"process", m.Process, "rdma_rxe is in the kernel", "the soft backend"},
 		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe", ""},
+		{"trace", m.Trace != 0, "rdma_rxe has no hardware stages", ""},
 	}
 }
 

@@ -21,6 +21,7 @@ var _ interface {
 	fabric.Kinds
 	fabric.Programs
 	fabric.Capturer
+	fabric.Tracer
 } = (*Fabric)(nil)
 
 // Fabric is a living fabric of nodes of all four kinds. What it doesn't say itself the kernel's part says for all:
@@ -96,6 +97,9 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	more, serr := f.soft.Collect(ctx)
 	return append(all, more...), errors.Join(err, serr)
 }
+
+// Traces implements fabric.Tracer.
+func (f *Fabric) Traces(ctx context.Context) ([]fabric.Trace, error) { return f.soft.Traces(ctx) }
 
 // JudgeKeepUp makes KeepUp judge from now on.
 func (f *Fabric) JudgeKeepUp() error {

@@ -12,6 +12,7 @@
 //	  faults.json        faults with their hits
 //	  verdicts.json      expectations and the values they saw
 //	  captures/*.pcapng  packets, where a capture was asked for
+//	  traces/*.txt       how a NIC's first messages went through its stages, where nics.trace asks for it
 //	summary.json         the result as one object: what reports are made of, and what a comparison reads
 //	report.html, junit.xml
 //

@@ -67,7 +67,8 @@ type Host struct {
 // NIC is a device and its port.
 type NIC struct {
 	*rnic.Device
-	Port *Port
+	Port  *Port
+	trace *rnic.TraceRecorder // nil: nobody asks
 }
 
 // HostModel is what a host's NICs are made from: plain data, which another process can make them from, too.
@@ -77,6 +78,7 @@ type HostModel struct {
 	Priorities *link.PriorityMap // nil: custom's
 	Phantom    bool
 	Bugs       rnic.Bugs // for tests of tests alone
+	Trace      int       // messages of each NIC that are traced
 	Ports      []PortModel
 	// Known are the fabric's addresses, for whoever has no Maker; see Maker.Known.
 	Known []KnownAddr
@@ -110,7 +112,7 @@ func (m *Maker) Known() []KnownAddr {
 // Model works out what a host's NICs are made from. Known is left empty.
 func (m *Maker) Model(n *topo.Node) (*HostModel, error) {
 	model := m.cfg.Settings.NICs.Of(n.Name)
-	h := &HostModel{Name: n.Name, Phantom: model.Memory == fabric.MemoryPhantom, Bugs: m.cfg.Bugs}
+	h := &HostModel{Name: n.Name, Phantom: model.Memory == fabric.MemoryPhantom, Bugs: m.cfg.Bugs, Trace: model.Trace}
 	var err error
 	if h.Profile, h.Priorities, err = m.profile(&model, n.Name); err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
@@ -160,16 +162,20 @@ func (h *HostModel) make(g Ground, resolver func(*topo.PlanPort) func(roce.Addr)
 			return nil, fmt.Errorf("%s: %w", p.Plan.Ref, err)
 		}
 		port := &Port{Ref: p.Plan.Ref, Number: p.Number, Loop: g.Loop, Wire: NewWire(w, g.Loop, g.Frames), Link: &p.Link}
-		d, err := rnic.New(rnic.Config{
+		nic := &NIC{Port: port}
+		cfg := rnic.Config{
 			Name: p.Plan.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.Plan.MAC), Addr: roce.AddrFrom(p.Plan.Addr.Addr()), MTU: p.Link.MTU, Rate: uint64(p.Link.Rate),
 			Seed: p.Seed, Profile: h.Profile, PCIe: pcie, Priorities: h.Priorities,
 			Frames: g.Frames, Wire: port.Wire, Resolve: resolver(&p.Plan), Phantom: h.Phantom, Bugs: h.Bugs,
-		})
-		if err != nil {
+		}
+		if h.Trace > 0 {
+			nic.trace = &rnic.TraceRecorder{Name: cfg.Name, Limit: h.Trace}
+			cfg.Trace = nic.trace
+		}
+		if nic.Device, err = rnic.New(cfg); err != nil {
 			return nil, err
 		}
-		nic := &NIC{Device: d, Port: port}
-		port.end, port.device = nic, d
+		port.end, port.device = nic, nic.Device
 		made.Ports = append(made.Ports, port)
 		made.NICs = append(made.NICs, nic)
 	}
@@ -189,6 +195,16 @@ func (m *Maker) resolver(p *topo.PlanPort) func(roce.Addr) (rnic.Neighbor, bool)
 }
 
 func (m *Maker) soft(node string) bool { return m.kinds == nil || m.kinds(node) == topo.SoftHost }
+
+// Traces are what the host's NICs kept of their first messages.
+func (h *Host) Traces() (out []fabric.Trace) {
+	for _, n := range h.NICs {
+		if n.trace != nil {
+			out = append(out, fabric.Trace{Port: n.Port.Ref, Text: n.trace.String()})
+		}
+	}
+	return out
+}
 
 // FabricNICs are the host's NICs as workloads get them.
 func (h *Host) FabricNICs(plan *topo.Plan) []fabric.NIC {

@@ -22,6 +22,7 @@ var _ interface {
 	fabric.Virtual
 	fabric.Kinds
 	fabric.Capturer
+	fabric.Tracer
 } = (*Fabric)(nil)
 
 // Check refuses what of a plan and its settings this backend can't make, by path from the scenario's top.
@@ -131,6 +132,14 @@ func (f *Fabric) Collect(context.Context) ([]metrics.Sample, error) {
 		r.Switch(s.name, s.Switch)
 	}
 	return r.Samples, nil
+}
+
+// Traces implements fabric.Tracer.
+func (f *Fabric) Traces(context.Context) (all []fabric.Trace, err error) {
+	for _, h := range f.hosts {
+		all = append(all, h.Traces()...)
+	}
+	return all, nil
 }
 
 // JudgeKeepUp has nothing to judge: virtual time waits for the machine.

@@ -25,6 +25,7 @@ var _ interface {
 	fabric.Kinds
 	fabric.Capturer
 	fabric.Processes
+	fabric.Tracer
 } = (*Fabric)(nil)
 
 // Fabric is a living fabric of soft-hosts and soft-switches, or those of a fabric with other nodes.

@@ -135,6 +135,9 @@ func (f *Fabric) serve(h *host, ask []byte, answer func([]byte, error)) {
 		c.pace(h.node)
 		t.Samples = c.Samples
 		say(errors.Join(c.errs...))
+	case "traces":
+		t.Traces = h.silicon.Traces()
+		say(nil)
 	case "judge":
 		say(f.JudgeKeepUp())
 	case "keepup":

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/silicon"
 )
@@ -42,7 +43,7 @@ func monotonic() time.Duration {
 
 // asked is what the fabric asks a host's process besides verbs.
 type asked struct {
-	Do   string // collect, judge, keepup, carrier, rate
+	Do   string // collect, traces, judge, keepup, carrier, rate
 	Port int
 	Up   bool
 	Rate uint64
@@ -51,6 +52,7 @@ type asked struct {
 // told is the answer.
 type told struct {
 	Samples []metrics.Sample
+	Traces  []fabric.Trace
 	Slow    bool   // Problem says no more than that
 	Problem string // of keeping up
 }
