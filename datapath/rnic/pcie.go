@@ -131,6 +131,7 @@ func (l *pcieLink) train(to PCIeLink) {
 type pcieSlot struct {
 	p        *PCIe
 	nic, gpu pcieLink
+	user     *pipeline
 }
 
 // NewPCIe makes a host's switch.
@@ -180,10 +181,16 @@ func (p *PCIe) Retrain(end PCIeEnd, nic int, to PCIeLink) error {
 		return err
 	}
 	l, err := p.link(end, nic)
-	if err == nil {
-		l.train(to)
+	if err != nil {
+		return err
 	}
-	return err
+	l.train(to)
+	for _, s := range p.slots {
+		if s.user != nil {
+			s.user.plain = false // what cost nothing does now
+		}
+	}
+	return nil
 }
 
 // Trained is what a link carries now.

@@ -102,3 +102,32 @@ func TestAPCIeThatCannotBeIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A device that costs nothing does once its slot is a bad one.
+func TestARetrainedLinkOfADeviceWithoutStagesSlowsItDown(t *testing.T) {
+	pcie, err := NewPCIe(PCIeConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := profiled(func(_ int, p *Profile) { p.Stages = Stages{} })
+	change := l.config
+	l.config = func(c *Config) {
+		change(c)
+		if c.MAC[5] == 0 {
+			c.PCIe = pcie
+		}
+	}
+	e := l.pairOf(t, verbs.RC, 1<<20, nil)
+	p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+	stream(t, p, 400)
+	if fast := l.rate(p, time.Millisecond); fast < 95e9 {
+		t.Fatalf("%.1f Gb/s over a slot that costs nothing", fast/1e9)
+	}
+	if err := pcie.Retrain(PCIeNIC, 0, PCIeLink{3, 1}); err != nil {
+		t.Fatal(err)
+	}
+	l.until(l.v.Now().Add(100 * time.Microsecond))
+	if slow, most := l.rate(p, time.Millisecond), float64((PCIeLink{3, 1}).Rate()); slow > most || slow < most/2 {
+		t.Errorf("%.1f Gb/s over a slot of %.1f", slow/1e9, most/1e9)
+	}
+}

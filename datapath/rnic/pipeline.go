@@ -38,6 +38,7 @@ func (h *pipeline) init(c *Config) error {
 		pcie = own
 	}
 	h.slot = pcie.attach()
+	h.slot.user = h
 	h.messageEach, h.packetEach = each(h.st.MessageRate), each(h.st.PacketRate)
 	h.mtt, h.iommu = newTranslator(&h.st.MTT), newTranslator(&h.st.IOMMU)
 	free := *h.st
