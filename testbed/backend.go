@@ -96,6 +96,19 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	return Choice{Backend: want, Builder: b, Why: fmt.Sprintf("backend %s, as asked; %s", want, what[want])}, nil
 }
 
+// CheckBackend says what of a scenario its backend can't do, on any machine: what Run would refuse before it creates anything.
+// want overrides the scenario's backend unless it is empty. With auto it says nothing but of node kinds that the kernel's alone makes:
+// what can be had depends on the machine then.
+func CheckBackend(s *Scenario, want Backend) error {
+	if want == "" {
+		want = s.Backend
+	}
+	if want == Auto && kernelKind(s) != "" {
+		want = Kernel
+	}
+	return Choice{Backend: want, Builder: builders[want]}.check(s, loop.Dilation(s.Dilation))
+}
+
 // kernelKind is a kind of node that the topology asks for and the kernel backend alone makes; empty: it asks for none.
 func kernelKind(s *Scenario) topo.Kind {
 	if s.Topology != nil {

@@ -50,9 +50,15 @@ type Outcome struct {
 // Passed says whether the verdict is pass.
 func (o *Outcome) Passed() bool { return o.Summary.Verdict == record.Pass }
 
-// DefaultOut is where a record goes when nothing else was said: out/NAME-TIME.
+// DefaultOut is where a record goes when nothing else was said: out/NAME-TIME, and where that is taken (a run in virtual
+// time is over in less than a second) out/NAME-TIME-2 and so on.
 func DefaultOut(s *Scenario, now time.Time) string {
-	return filepath.Join("out", s.Name+"-"+now.Format("20060102-150405"))
+	out := filepath.Join("out", s.Name+"-"+now.Format("20060102-150405"))
+	for dir, n := out, 2; ; dir, n = fmt.Sprintf("%s-%d", out, n), n+1 {
+		if !errors.Is(record.Vacant(dir), record.ErrExists) {
+			return dir
+		}
+	}
 }
 
 // Run executes a scenario and leaves a record. An error means that there is no verdict: the

@@ -78,15 +78,20 @@ func parseUnit(s string, units []unit, example string) (float64, error) {
 	return 0, fmt.Errorf("%q needs a number and a unit, such as %q", s, example)
 }
 
+// formatUnit writes a value exactly and as shortly as units allow: 400000 bytes are 400KB, not 390.625KiB.
 func formatUnit(v float64, units []unit) string {
+	best := strconv.FormatFloat(v, 'f', -1, 64) + units[len(units)-1].name
+	found := false
 	for _, u := range units {
 		if v >= u.scale && u.name != "kbps" && u.name != "kB" {
 			if q := v / u.scale; q == math.Trunc(q*1000)/1000 {
-				return strconv.FormatFloat(q, 'f', -1, 64) + u.name
+				if text := strconv.FormatFloat(q, 'f', -1, 64) + u.name; !found || len(text) < len(best) {
+					best, found = text, true
+				}
 			}
 		}
 	}
-	return strconv.FormatFloat(v, 'f', -1, 64) + units[len(units)-1].name
+	return best
 }
 
 func (r Rate) String() string  { return formatUnit(float64(r), rateUnits) }

@@ -81,6 +81,44 @@ func TestValidateSaysItAsJSON(t *testing.T) {
 	}
 }
 
+func TestValidateSaysWhatTheNamedBackendCannotDo(t *testing.T) {
+	pfc, file := edited(t, "workloads:", "switches: {pfc: {priorities: [3]}}\nworkloads:"), "edited.yaml:"
+	named := edited(t, "dilation: 1024", "backend: sim\nnics: {process: true}")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{pfc}, 0, ""},
+		{[]string{"--backend", "sim", pfc}, 0, ""},
+		{[]string{named}, 2, "one process"},
+		{[]string{"--backend", "sim", quickstart, named}, 2, "one process"},
+		{[]string{"--backend", "simm", quickstart}, 2, "no backend"},
+	} {
+		code, _, stderr := invoke(t, append([]string{"validate"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Contains(c.want, "process") && !strings.Contains(stderr, file) {
+			t.Errorf("%q: exit code %d, stderr %q", c.args, code, stderr)
+		}
+	}
+}
+
+func TestRunsWithinASecondHaveRecordsOfTheirOwn(t *testing.T) {
+	scenario, err := filepath.Abs(quickstart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	records := map[string]bool{}
+	for range 3 { // a tenth of a second each
+		code, stdout, stderr := invoke(t, "run", "--backend", "sim", "--json", scenario)
+		var sum record.Summary
+		if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != 0 || records[sum.Record] {
+			t.Fatalf("exit code %d, record %s (before: %v), %v, stderr:\n%s", code, sum.Record, records, err, stderr)
+		}
+		records[sum.Record] = true
+	}
+}
+
 func TestWhatNoMachineHasIsExitCode3(t *testing.T) {
 	code, _, stderr := invoke(t, "run", "--backend", "sim", "--guest", quickstart)
 	if code != 3 || !strings.Contains(stderr, "leave --guest out") || !strings.Contains(stderr, "--backend kernel") {

@@ -14,15 +14,19 @@ import (
 
 func newValidateCommand() *cobra.Command {
 	var asJSON bool
+	var backend string
 	c := &cobra.Command{
 		Use:   "validate SCENARIO...",
 		Short: "Check scenario files without creating anything",
-		Long: `Check scenario files: keys, units, names, the topology and its plan, workloads, faults and expectations. All problems
-of a file are said at once, each with file, line and column. The exit code is 2 if there are any.`,
-		Example: "  rocebed validate scenarios/*.yaml\n  rocebed validate --json my.yaml",
+		Long: `Check scenario files: keys, units, names, the topology and its plan, workloads, faults and expectations; where
+the scenario or --backend names a backend, also what that can't do. All problems of a file are said at once, each with file, line and
+column. The exit code is 2 if there are any.`,
+		Example: "  rocebed validate scenarios/*.yaml\n  rocebed validate --backend kernel my.yaml\n  rocebed validate --json my.yaml",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return validate(args, asJSON) },
+		RunE:    func(_ *cobra.Command, args []string) error { return validate(args, backend, asJSON) },
 	}
+	c.Flags().StringVar(&backend, "backend", "", "auto, kernel, soft or sim: check for this one (default: what the scenario says)")
+	completeWith(c, "backend", testbed.Backends())
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: valid, and problems with their places")
 	return c
 }
@@ -36,10 +40,20 @@ type placed struct {
 	Problem string `json:"problem"`
 }
 
-func validate(paths []string, asJSON bool) error {
+func validate(paths []string, backend string, asJSON bool) error {
+	var want testbed.Backend
+	if backend != "" {
+		var err error
+		if want, err = testbed.ParseBackend(backend); err != nil {
+			return withCode(exitUsage, fmt.Errorf("--backend: %w", err))
+		}
+	}
 	all := []placed{}
 	for _, path := range paths {
 		s, err := testbed.Load(path)
+		if err == nil {
+			err = testbed.CheckBackend(s, want)
+		}
 		var ps strict.Problems
 		switch {
 		case err == nil:

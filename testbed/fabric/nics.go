@@ -140,7 +140,7 @@ func (m *NICModel) validate() error {
 		errs = append(errs, strict.Under("dcqcn", d.validate()))
 	}
 	if m.MaxUnacked < 0 {
-		wrong("max_unacked", "must be above 0")
+		wrong("max_unacked", "max_unacked is %d: must be above 0 (leave the key out for the profile's)", m.MaxUnacked)
 	}
 	if m.Trace < 0 || m.Trace > maxTrace {
 		wrong("trace", "must be from 1 to %d messages a NIC", maxTrace)

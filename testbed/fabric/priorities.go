@@ -23,8 +23,11 @@ func (p Priorities) Bits() (bits uint8) {
 
 func (p Priorities) validate() error {
 	for i, n := range p {
-		if n > 7 || slices.Contains(p[:i], n) {
-			return fmt.Errorf("%d is not a priority from 0 to 7, or is there already", n)
+		switch {
+		case n > 7:
+			return fmt.Errorf("%d is not a priority from 0 to 7", n)
+		case slices.Contains(p[:i], n):
+			return fmt.Errorf("priority %d is there twice", n)
 		}
 	}
 	return nil

@@ -172,8 +172,11 @@ func (s *SwitchModel) validate() error {
 	seen := map[uint8]bool{}
 	for i := range s.Queues {
 		q, at := &s.Queues[i], strictPath("queues", i)
-		if q.Priority > 7 || seen[q.Priority] {
-			wrong(at+".priority", "%d is not a priority from 0 to 7, or is there already", q.Priority)
+		switch {
+		case q.Priority > 7:
+			wrong(at+".priority", "%d is not a priority from 0 to 7", q.Priority)
+		case seen[q.Priority]:
+			wrong(at+".priority", "priority %d is there twice", q.Priority)
 		}
 		seen[q.Priority] = true
 		if q.Weight != nil && (*q.Weight < 0 || *q.Weight > 1000) {
