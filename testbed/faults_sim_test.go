@@ -3,10 +3,13 @@ package testbed
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/testbed/analysis"
 	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/topo"
@@ -17,6 +20,7 @@ type passed struct {
 	at    time.Duration
 	bytes string
 	sound bool // its ICRC is right
+	from  netip.Addr
 }
 
 // onLink is what left leaf1 for leaf2, and what arrived there.
@@ -44,11 +48,21 @@ func struck(t *testing.T, workload, fault string) onLink {
 	if from.Node != "leaf1" {
 		from, to = to, from
 	}
-	out, r := runInSim(t, t.Context(), source, RunOptions{Captures: []topo.PortRef{from, to}})
-	if !out.Passed() {
-		t.Fatalf("%s: problems %q", fault, out.Summary.Problems)
-	}
+	got := observe(t, source, from, to)
 	h1, _ := s.Plan.Port(s.Topology.NICs()[0])
+	for _, all := range []*[]passed{&got.left, &got.arrived} {
+		*all = slices.DeleteFunc(*all, func(p passed) bool { return p.from != h1.Addr.Addr() })
+	}
+	return got
+}
+
+// observe runs a scenario with one fault and captures at two ports.
+func observe(t *testing.T, source string, from, to topo.PortRef) onLink {
+	t.Helper()
+	out, r := runInSim(t, t.Context(), source, RunOptions{Captures: slices.Compact([]topo.PortRef{from, to})})
+	if !out.Passed() {
+		t.Fatalf("%s: problems %q", source, out.Summary.Problems)
+	}
 	got := onLink{fault: out.Summary.Faults[0]}
 	read := func(p topo.PortRef) (all []passed) {
 		b, err := r.File(record.CaptureName(p.Node, p.Port))
@@ -56,9 +70,7 @@ func struck(t *testing.T, workload, fault string) onLink {
 			t.Fatal(err)
 		}
 		if err := analysis.ReadCapture(bytes.NewReader(b), func(p *analysis.Packet) error {
-			if p.SrcAddr().Netip().Unmap() == h1.Addr.Addr() {
-				all = append(all, passed{p.At, string(p.Frame()), p.ICRCOK()})
-			}
+			all = append(all, passed{p.At, string(p.Frame()), p.ICRCOK(), p.SrcAddr().Netip().Unmap()})
 			return nil
 		}); err != nil {
 			t.Fatal(err)
@@ -296,5 +308,66 @@ func TestTheSameSeedHitsTheSamePackets(t *testing.T) {
 	a, b := struck(t, hundred, "kind: loss, probability: 2%"), struck(t, hundred, "kind: loss, probability: 2%")
 	if fmt.Sprint(a.lost(t)) != fmt.Sprint(b.lost(t)) {
 		t.Error("two runs of one seed lost different packets")
+	}
+}
+
+// congested is two senders over one link, which leaf1 marks, and a fault in leaf1 for a while.
+const congested = `apiVersion: rocebed/v1
+name: congested
+topology:
+  dumbbell: {left: 2, right: 2}
+  rate: 10Gbps
+switches:
+  memory: 8MB
+  ecn: {kmin: 10KB, kmax: 40KB, pmax: 20%}
+workloads:
+  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, messages: 60, depth: 4}
+  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, messages: 60, depth: 4}
+faults:
+  - {name: it, may_miss: true, schedule: {at: 1ms, for: 2ms}, %s}
+`
+
+func TestFaultsInASwitchAreSeenOnTheWireWhileTheyLastAndCountWhatWentThrough(t *testing.T) {
+	s, err := Parse("test.yaml", []byte(strings.Replace(congested, "%s", "kind: ecn-off, at: [leaf1]", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &s.Topology.Links[s.Topology.LinksBetween("leaf1", "leaf2")[0]]
+	from := l.A
+	if from.Node != "leaf1" {
+		from = l.B
+	}
+	ce := func(p passed) bool { return p.bytes[15]&3 == 3 }
+	for fault, ok := range map[string]func(marked, of int) bool{
+		"kind: ecn-off": func(marked, of int) bool { return marked == 0 },
+		"kind: ecn-thresholds, kmin: 1B, kmax: 2B, pmax: 100%":    func(marked, of int) bool { return marked > of*9/10 },
+		"kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%":  func(marked, of int) bool { return marked == 0 },
+		"kind: ecn-off, priorities: [7]":                          func(marked, of int) bool { return marked > of/2 },
+		"kind: stuck-queue, priorities: [0, 1, 2, 3, 4, 5, 6, 7]": func(_, of int) bool { return of == 0 },
+	} {
+		seen := observe(t, strings.Replace(congested, "%s", fmt.Sprintf("at: ['%s'], %s", from, fault), 1), from, from)
+		begin, end := seen.zero+seen.applied, seen.zero+seen.healed
+		var marked, of, outside int
+		for _, p := range seen.left {
+			switch {
+			case roce.Opcode(p.bytes[42]).Info().Operation != roce.OpRDMAWrite: // the other way
+			case p.at > begin+10*time.Microsecond && p.at < end-10*time.Microsecond:
+				of++
+				if ce(p) {
+					marked++
+				}
+			case (p.at < begin || p.at > end) && ce(p):
+				outside++
+			}
+		}
+		if !ok(marked, of) || outside == 0 {
+			t.Errorf("%s: %d of %d packets are marked while it lasts, %d outside", fault, marked, of, outside)
+		}
+		if hits := int(seen.fault.Hits); strings.Contains(fault, "ecn") && !strings.Contains(fault, "7]") && (hits < of || hits > of+40) {
+			t.Errorf("%s: %d packets left while it lasted, counted %d", fault, of, hits)
+		}
+		if strings.Contains(fault, "stuck") && seen.fault.Hits < 2 {
+			t.Errorf("%s: counted %d", fault, seen.fault.Hits)
+		}
 	}
 }

@@ -18,6 +18,7 @@ func (s *Switch) Apply(n Settings) error {
 	}
 	now := s.loop.Now()
 	s.settings = n
+	s.delayRoutes()
 	var known []*table
 	for i := range s.ports {
 		p, ps := &s.ports[i], n.PortSettings(i)

@@ -55,6 +55,7 @@ type Observer interface {
 // counters are those that not every frame moves.
 type counters struct {
 	rxUnclassed            uint64 // frames that came in and were given no priority
+	rxWatched              uint64
 	rxPause                [8]uint64
 	stormsSeen, stormsOver [8]uint64
 	drops                  [reasons]uint64
@@ -73,6 +74,9 @@ type PortStats struct {
 	RxFrames, RxBytes  uint64
 	TxFrames, TxBytes  uint64
 	RxPriority         [8]uint64        // frames that came in, by priority
+	Watched            uint64           // frames that came in with a DSCP of PortSettings.Watched
+	Against            [8]uint64        // frames that were sent in a priority of PFC.Ignore while the peer had paused it
+	LateRoutes         uint64           // changes of the link that routes followed late (Settings.RouteDelay)
 	RxPause, TxPause   [8]uint64        // pause frames that spoke of a priority: XOFF, refresh and XON
 	RxPaused, TxPaused [8]time.Duration // for how long the port was paused, and paused its peer
 	XOFFs              [8]uint64        // pauses of the peer that began
@@ -108,6 +112,10 @@ func (s *Switch) Stats(port int) PortStats {
 	r := PortStats{
 		Up: p.up, RxFrames: p.rxUnclassed, RxBytes: p.rxBytes, RxPriority: p.rxFrames, RxPause: p.rxPause, TxPause: p.pauser.Frames, XOFFs: p.pauser.Began,
 		Storms: p.stormsSeen, Restored: p.stormsOver, Stormed: p.watch.storms, Drops: p.drops, LineFree: p.line.Free(),
+	}
+	r.Watched, r.LateRoutes = p.rxWatched, s.late.of(port)
+	if p.ignored != nil {
+		r.Against = p.ignored.against
 	}
 	for i := range r.Queues {
 		q, g := &p.queues[i], &p.groups[i]

@@ -151,6 +151,7 @@ func (p *port) obey(now loop.Time, f *link.Frame) {
 			p.rxPause[i]++
 		}
 	}
+	p.ignore(now, pfc)
 	p.sw.frames.Put(f)
 	if told.Enabled == 0 {
 		return

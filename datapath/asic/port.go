@@ -17,8 +17,8 @@ type port struct {
 	up      bool
 	waiting uint8 // queues that hold frames, bit i for queue i
 	held    uint8 // priorities that the peer paused, perhaps no more
-	gates   uint8 // queues that aren't as usual: stuck, or with a storm
-	stormed uint8 // queues that the watchdog has taken out of PFC
+	gates   uint8 // queues that aren't as usual: stuck, limited, or with a storm
+	routed  bool  // routes lead over it: it is up, as far as routes know
 	last    uint8 // the weighted queue that was served last
 
 	rxFrames [8]uint64 // by priority
@@ -42,7 +42,8 @@ type port struct {
 	errors bucket // of ICMP
 
 	counters
-	_ [48]byte // to whole cache lines
+	ignored *ignored // pauses that are noted and not obeyed; made when there are any
+	_       [32]byte // to whole cache lines
 }
 
 type traffic struct{ frames, bytes uint64 }
@@ -57,14 +58,15 @@ type queue struct {
 
 	drops  uint64
 	depths *Depths
-	_      [48]byte // to whole cache lines
+	next   loop.Time // when a limited queue may send again
+	_      [40]byte  // to whole cache lines
 }
 
 // never is later than any time.
 const never = loop.Time(1<<63 - 1)
 
 func (p *port) init(s *Switch, index int, c *PortConfig) {
-	*p = port{sw: s, index: uint16(index), line: link.NewLine(c.Rate), wire: c.Wire, up: true, wake: never}
+	*p = port{sw: s, index: uint16(index), line: link.NewLine(c.Rate), wire: c.Wire, up: true, routed: true, wake: never}
 	p.errors.spent = -loop.Time(errorBurst * errorEvery)
 	p.timer.Fire = p.onWake
 	p.again.Fire = p.onRefresh
@@ -79,7 +81,7 @@ func (p *port) take(now loop.Time, f *link.Frame, in *port) {
 		p.send(now, f, q)
 		return
 	}
-	if p.stormed&(1<<q) != 0 && p.sw.settings.Watchdog.Action == StormDrop {
+	if p.watch.stormed&(1<<q) != 0 && p.sw.settings.Watchdog.Action == StormDrop {
 		p.dropQueued(f, q, DropStorm)
 		return
 	}
@@ -109,6 +111,9 @@ func (p *port) send(now loop.Time, f *link.Frame, q uint8) {
 	tx := &p.tx[q&7]
 	tx.frames++
 	tx.bytes += uint64(f.Len)
+	if p.table.limited|p.table.ignores != 0 {
+		p.limit(now, f, q)
+	}
 	p.wire.Send(f, p.line.Send(now, f.Len))
 }
 
@@ -178,16 +183,27 @@ func (p *port) shut(now loop.Time) (mask uint8) {
 			p.held &^= 1 << i
 		}
 	}
-	return mask&^p.stormed | p.table.stuck
+	mask = mask&^p.watch.stormed | p.table.stuck
+	for rest := p.table.limited; rest != 0; rest &= rest - 1 {
+		if q := uint8(bits.TrailingZeros8(rest)); p.queues[q].next > now {
+			mask |= 1 << q
+		}
+	}
+	return mask
 }
 
-// pauseEnd is when the first of the pauses ends that hold waiting frames back; never, where a fault does.
+// pauseEnd is when the first of the pauses or limits ends that hold waiting frames back; never, where a fault does.
 func (p *port) pauseEnd(now loop.Time) loop.Time {
 	at := never
 	for rest := p.held; rest != 0; rest &= rest - 1 {
 		i := uint8(bits.TrailingZeros8(rest))
 		if q := uint8(1) << p.table.queueOf[i]; p.waiting&^p.table.stuck&q != 0 {
-			at = min(at, p.paused.Until(i))
+			at = min(at, max(p.paused.Until(i), p.limitEnd(now, p.table.queueOf[i])))
+		}
+	}
+	for rest := p.waiting & p.table.limited &^ p.table.stuck; rest != 0; rest &= rest - 1 {
+		if end := p.limitEnd(now, uint8(bits.TrailingZeros8(rest))); end > now {
+			at = min(at, end)
 		}
 	}
 	return at

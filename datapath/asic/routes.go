@@ -105,7 +105,7 @@ func (s *Switch) findLive() {
 		t := &s.sets[i]
 		t.live = t.live[:0]
 		for _, p := range t.all {
-			if s.ports[p].up {
+			if s.ports[p].routed {
 				t.live = append(t.live, p)
 			}
 		}

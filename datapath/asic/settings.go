@@ -22,6 +22,9 @@ type Settings struct {
 	Watchdog Watchdog
 	// Sample is how often the depth of every queue is taken into its histogram; 0: never.
 	Sample time.Duration
+	// RouteDelay is for how long after a link went down or came up the switch's routes don't follow, and frames
+	// are sent into nothing; 0: they follow at once.
+	RouteDelay time.Duration
 }
 
 // PortSettings are the knobs of a port. A frame's priority comes from the port that it comes in at, and so
@@ -41,6 +44,8 @@ type PortSettings struct {
 	Limit dcqcn.Bytes
 	// Stuck are queues that are never served, bit i for queue i: a fault.
 	Stuck uint8
+	// Watched are DSCPs whose frames are counted as they come in (PortStats.Watched), bit i for DSCP i.
+	Watched uint64
 }
 
 // Queue is one egress queue of a port.
@@ -57,6 +62,8 @@ type Queue struct {
 	LosslessAlpha Alpha
 	// ECN is when the queue marks; nil: never.
 	ECN *dcqcn.Marking
+	// Rate is the most that the queue is served with, whatever the line has left; 0: no such limit.
+	Rate dcqcn.Rate
 }
 
 // Group is one ingress priority group of a port.
@@ -84,6 +91,8 @@ type PFC struct {
 	// in which it lets itself be paused.
 	Send uint8
 	Obey uint8
+	// Ignore are priorities that are not in Obey, of which the port counts what it sends against a pause.
+	Ignore uint8
 	// ObeyPause is whether 802.3x frames stop the port, all priorities.
 	ObeyPause bool
 	// SendPause is whether the port pauses its peer by 802.3x frames instead, whichever group asks for it.

@@ -36,7 +36,7 @@ func (s *Switch) route(now loop.Time, f *link.Frame) *port {
 	}
 	h := s.hops[f.Dst]
 	if h < bySet {
-		if p := &s.ports[h]; p.up {
+		if p := &s.ports[h]; p.routed {
 			return p
 		}
 		return nil

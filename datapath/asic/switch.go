@@ -31,6 +31,7 @@ type Switch struct {
 	resolve  func(roce.Addr) uint32
 	hashSeed uint64
 	ownSeed  uint64 // where Settings gives none
+	late     lateRoutes
 }
 
 // seed makes the switch's random streams, one for each purpose.
@@ -69,6 +70,7 @@ func (s *Switch) Receive(f *link.Frame) {
 // forward sends a frame whose TTL allows it on.
 func (s *Switch) forward(now loop.Time, f *link.Frame, in *port) {
 	f.Priority = in.table.dscp[f.TrafficClass>>2]
+	in.rxWatched += in.table.watched >> (f.TrafficClass >> 2) & 1
 	in.rxFrames[f.Priority&7]++
 	out := s.route(now, f)
 	if out == nil {
@@ -104,7 +106,7 @@ func (s *Switch) SetLink(port int, up bool) {
 	}
 	now := s.loop.Now()
 	p.up = up
-	s.findLive()
+	s.reroute(now, p)
 	if !up {
 		p.flush(0xff, DropDown)
 		p.forgetPauses(now)

@@ -18,7 +18,10 @@ type table struct {
 	obey     uint8
 	obeyAll  bool // 802.3x
 	mtu      int32
-	_        [16]byte // to whole cache lines
+	limited  uint8   // queues with a rate of their own
+	ignores  uint8   // priorities whose pauses are noted and not obeyed
+	_        [2]byte // to whole cache lines
+	watched  uint64  // DSCPs that are counted apart
 	queues   [8]queueTable
 	groups   [8]groupTable
 }
@@ -30,7 +33,7 @@ type queueTable struct {
 	losslessAlpha Alpha
 	kmin          int64 // above any queue where nothing is marked
 	curve         dcqcn.Marking
-	_             [8]byte
+	rate          uint64
 }
 
 type groupTable struct {
@@ -64,6 +67,7 @@ func (s *PortSettings) compile(c *PortConfig) *table {
 	t := &table{
 		dscp: s.DSCP, queueOf: s.QueueOf, groupOf: s.GroupOf, stuck: s.Stuck, obey: s.PFC.Obey, obeyAll: s.PFC.ObeyPause,
 		frameLen: frameLen(s.MTU), mtu: int32(s.MTU), limit: 1 << 62,
+		ignores: s.PFC.Ignore, watched: s.Watched,
 	}
 	if s.Limit != 0 {
 		t.limit = int64(s.Limit)
@@ -76,7 +80,10 @@ func (s *PortSettings) compile(c *PortConfig) *table {
 		if q.Weight == 0 {
 			t.strict |= 1 << i
 		}
-		t.queues[i] = queueTable{quantum: quantum * int64(q.Weight), reserved: int64(q.Reserved), alpha: q.Alpha, losslessAlpha: q.LosslessAlpha, kmin: 1 << 62}
+		if q.Rate != 0 {
+			t.limited |= 1 << i
+		}
+		t.queues[i] = queueTable{quantum: quantum * int64(q.Weight), reserved: int64(q.Reserved), alpha: q.Alpha, losslessAlpha: q.LosslessAlpha, kmin: 1 << 62, rate: uint64(q.Rate)}
 		if q.ECN != nil {
 			t.queues[i].curve, t.queues[i].kmin = *q.ECN, int64(q.ECN.Kmin)
 		}

@@ -59,6 +59,7 @@ func (s *Settings) Validate(ports []PortConfig) error {
 	j.wrong(w.Detect < 0, w.Detect, "give a time, or 0 to turn the watchdog off", "watchdog.detect")
 	j.wrong(w.Detect > 0 && w.Restore <= 0, w.Restore, "give the time after which a queue is restored, such as 200ms", "watchdog.restore")
 	j.wrong(w.Detect > 0 && !slices.Contains(actions, w.Action), fmt.Sprintf("%q", w.Action), "give one of "+list(actions), "watchdog.action")
+	j.wrong(s.RouteDelay < 0, s.RouteDelay, "give a time, or 0 for none", "route_delay")
 	j.wrong(s.Sample < 0, s.Sample, "give a time, or 0 for none", "sample")
 	j.wrong(s.Buffer > 1<<40, s.Buffer, "give at most 1TiB", "buffer")
 	if len(j.errs) == 0 {
@@ -78,6 +79,7 @@ func (p *PortSettings) validate(j *judge, at string) {
 		q, g := &p.Queues[i], &p.Groups[i]
 		j.wrong(q.Weight < 0 || q.Weight > 1<<16, q.Weight, "give 1 to 65536, or 0 for strict priority", "%s.queues.%d.weight", at, i)
 		j.size(q.Reserved, "%s.queues.%d.reserved", at, i)
+		j.wrong(q.Rate != 0 && q.Rate < 1000, q.Rate, "give at least 1kbps, or 0 for no limit (stuck serves a queue not at all)", "%s.queues.%d.rate", at, i)
 		j.alpha(q.Alpha, "%s.queues.%d.alpha", at, i)
 		j.alpha(q.LosslessAlpha, "%s.queues.%d.lossless_alpha", at, i)
 		if q.ECN != nil {
@@ -94,6 +96,7 @@ func (p *PortSettings) validate(j *judge, at string) {
 	}
 	j.wrong(p.PFC.Response < 0 || p.PFC.Response > time.Second, p.PFC.Response, "give the time that a peer may take to obey, up to 1s", "%s.pfc.response", at)
 	j.size(p.Limit, "%s.limit", at)
+	j.wrong(p.PFC.Ignore&p.PFC.Obey != 0, p.PFC.Ignore, "what is obeyed is not ignored", "%s.pfc.ignore", at)
 	j.wrong(p.MTU < 68 || p.MTU > 65535, p.MTU, "give the largest IP packet in bytes, 68 to 65535", "%s.mtu", at)
 	j.wrong(p.PFC.Quanta == 0 && p.PFC.Send != 0, p.PFC.Quanta, "a pause lasts 1 to 65535 quanta of 512 bit times", "%s.pfc.quanta", at)
 }

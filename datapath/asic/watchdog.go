@@ -9,9 +9,11 @@ import (
 // watch is a port's storm watchdog.
 type watch struct {
 	timer  loop.Timer
-	before uint8        // priorities that were paused when the pause frame at hand came
-	storms uint8        // priorities in a storm
-	since  [8]loop.Time // when the pause began that a priority is in
+	before uint8 // priorities that were paused when the pause frame at hand came
+	storms uint8 // priorities in a storm
+	// stormed are the queues that the watchdog has taken out of PFC.
+	stormed uint8
+	since   [8]loop.Time // when the pause began that a priority is in
 }
 
 // holding is which priorities are paused now.
@@ -85,7 +87,7 @@ func (p *port) storm(now loop.Time, priority uint8) {
 	if action == StormAlert {
 		return
 	}
-	p.stormed |= 1 << q
+	p.watch.stormed |= 1 << q
 	p.regate()
 	if action == StormDrop {
 		p.flush(1<<q, DropStorm)
@@ -96,9 +98,9 @@ func (p *port) storm(now loop.Time, priority uint8) {
 // calm puts a priority's queue back under PFC.
 func (p *port) calm(now loop.Time, priority uint8) {
 	p.watch.storms &^= 1 << priority
-	p.stormed = 0
+	p.watch.stormed = 0
 	for rest := p.watch.storms; rest != 0 && p.sw.settings.Watchdog.Action != StormAlert; rest &= rest - 1 {
-		p.stormed |= 1 << p.table.queueOf[bits.TrailingZeros8(rest)]
+		p.watch.stormed |= 1 << p.table.queueOf[bits.TrailingZeros8(rest)]
 	}
 	p.regate()
 	p.stormsOver[priority]++
@@ -109,4 +111,4 @@ func (p *port) calm(now loop.Time, priority uint8) {
 }
 
 // regate says which queues need more than a look at the line.
-func (p *port) regate() { p.gates = p.table.stuck | p.stormed }
+func (p *port) regate() { p.gates = p.table.stuck | p.table.limited | p.watch.stormed }

@@ -15,19 +15,20 @@ import (
 // Injector applies faults to ports and their wires. What it keeps lives on its control loop, where its methods
 // are called and its callbacks come; what it does at a port it does on the port's loop.
 type Injector struct {
-	plan    *topo.Plan
-	seed    uint64
-	ctl     loop.Loop
-	port    func(topo.PortRef) *Port
-	routing *Routing
+	plan     *topo.Plan
+	settings fabric.Settings
+	seed     uint64
+	ctl      loop.Loop
+	port     func(topo.PortRef) *Port
+	routing  *Routing
 
 	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
 	slowed map[int]string // ports, by number, whose rate a fault limits
 }
 
-// NewInjector makes an injector for the ports that port finds. routing hears of links that are down.
-func NewInjector(plan *topo.Plan, seed uint64, ctl loop.Loop, port func(topo.PortRef) *Port, routing *Routing) *Injector {
-	return &Injector{plan: plan, seed: seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}}
+// NewInjector makes an injector for the ports that port finds, in a fabric of a plan, settings and a seed. routing hears of links that are down.
+func NewInjector(cfg Config, ctl loop.Loop, port func(topo.PortRef) *Port, routing *Routing) *Injector {
+	return &Injector{plan: cfg.Plan, settings: cfg.Settings, seed: cfg.Seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}}
 }
 
 // effect is what a fault does at one place: a direction of a link, or a link. Its methods with a port run on that port's loop,
@@ -113,6 +114,9 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 	if err := has(&spec); err != nil {
 		return nil, named(spec.Name, "", err)
 	}
+	if d := faults.DefOf(spec.Kind); d.Target == faults.TargetPort || d.Target == faults.TargetSwitch {
+		return in.inSwitches(&spec)
+	}
 	strikes, err := faults.Resolve(&spec, in.plan.Topology)
 	if err != nil {
 		return nil, named(spec.Name, "", err)
@@ -142,6 +146,22 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 			}
 			out = append(out, &impaired{ref: from, port: in.port(from), what: imp})
 		}
+	}
+	return out, nil
+}
+
+// inSwitches is plans for faults in switches.
+func (in *Injector) inSwitches(spec *faults.Spec) (out []effect, err error) {
+	targets, err := faults.Aim(spec, faults.Scope{Topology: in.plan.Topology, Plan: in.plan, Seed: in.seed})
+	if err != nil {
+		return nil, named(spec.Name, "", err)
+	}
+	for _, t := range targets {
+		e, err := in.setting(spec, t.Port)
+		if err != nil {
+			return nil, named(spec.Name, "", err)
+		}
+		out = append(out, e)
 	}
 	return out, nil
 }

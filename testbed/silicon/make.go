@@ -225,6 +225,9 @@ type Switch struct {
 	*asic.Switch
 	Loop  loop.Loop
 	Ports []*Port // in the topology's order
+
+	base     asic.Settings // the scenario's
+	overlays []*overlay    // what faults change of them, in the order of striking
 }
 
 // switchPort is one port of a switch.
@@ -261,6 +264,7 @@ func (m *Maker) Switch(n *topo.Node, g Ground) (*Switch, error) {
 	if cfg.Settings, err = switchSettings(&model, m.cfg.Plan, n); err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
+	s.base = with(cfg.Settings)
 	if s.Switch, err = asic.New(cfg); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	for number, w := range f.wires {
 		w.lead(f.ports[cfg.Plan.PeerNumber(number)])
 	}
-	f.inject = silicon.NewInjector(cfg.Plan, cfg.Seed, f.control, f.port, silicon.NewRouting(cfg.Plan, switches))
+	f.inject = silicon.NewInjector(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed}, f.control, f.port, silicon.NewRouting(cfg.Plan, switches))
 	return f, nil
 }
 

@@ -26,7 +26,7 @@ func newInjector(f *Fabric) *injector {
 		}
 		return nil
 	}
-	return &injector{f.control, silicon.NewInjector(f.cfg.Plan, f.cfg.Seed, f.control, port, f.routing)}
+	return &injector{f.control, silicon.NewInjector(silicon.Config{Plan: f.cfg.Plan, Settings: f.cfg.Settings, Seed: f.cfg.Seed}, f.control, port, f.routing)}
 }
 
 // Check implements fabric.Injector.
