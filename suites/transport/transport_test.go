@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
 )
