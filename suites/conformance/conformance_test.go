@@ -36,9 +36,6 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// patience is how long anything may take that must happen, in wall time.
-const patience = 60 * time.Second
-
 var _ = Describe("the verbs on rxe", func() {
 	Context("at wall time", Ordered, ContinueOnFailure, func() {
 		suite, w, stop := open(1, topo.IPv4, 0, 1)
@@ -141,10 +138,10 @@ func rxe(f *kernel.Fabric, a, b int) conformance.Provider {
 			select {
 			case <-done:
 				return nil
-			case <-time.After(patience):
-				return fmt.Errorf("nothing for %v", patience)
+			case <-time.After(bed.Patience):
+				return fmt.Errorf("nothing for %v", bed.Patience)
 			}
 		},
-		Lose: func(fraction float64) (func() error, error) { return lose(f, fraction) },
+		Lose: func(fraction float64) (func() error, error) { return bed.Lose(f, f.Hosts()[0].Name(), fraction) },
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/workloads/verbs"
 	"github.com/rocebed/rocebed/workloads/verbs/ibv"
@@ -31,7 +32,7 @@ type end struct {
 func call[V any](b *testing.B, l loop.Loop, start func(done func(V, error))) V {
 	b.Helper()
 	var v V
-	err := wait("call", func(done func(error)) {
+	err := bed.Wait("call", func(done func(error)) {
 		l.Post(func() { start(func(got V, err error) { v = got; done(err) }) })
 	})
 	if err != nil {
@@ -111,7 +112,7 @@ const signalEvery = 16
 func (e *end) stream(b *testing.B, wr verbs.SendWR, count, depth int) time.Duration {
 	b.Helper()
 	begun := time.Now()
-	err := wait("stream", func(done func(error)) {
+	err := bed.Wait("stream", func(done func(error)) {
 		posted, completed := 0, 0
 		var batch []verbs.SendWR
 		pump := func() {
@@ -159,7 +160,7 @@ func pingPong(b *testing.B, x, y *end, rounds int) time.Duration {
 		return []verbs.SendWR{{ID: 2, Op: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, SGL: []verbs.SGE{{Addr: e.mr.Addr(), Length: 8}}}}
 	}
 	begun := time.Now()
-	err := wait("ping-pong", func(done func(error)) {
+	err := bed.Wait("ping-pong", func(done func(error)) {
 		// answer posts the next receive and, while there is more to say, the next ping.
 		answer := func(e *end, more func() bool) func(verbs.WC) {
 			recv, send := e.recv(), ping(e)

@@ -10,7 +10,6 @@ package mixed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,10 +18,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
-	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/mixed"
 	"github.com/rocebed/rocebed/topo"
@@ -34,9 +31,6 @@ import (
 func TestMain(m *testing.M) { testleak.Main(m) }
 
 func TestMixed(t *testing.T) { bed.SuiteOnRxe(t, "soft-hosts and rxe-hosts in one fabric") }
-
-// patience is how long anything may take that must happen, in wall time.
-const patience = 60 * time.Second
 
 var _ = Describe("a soft-host and an rxe-host", func() {
 	var suites []*conformance.Suite // of all contexts
@@ -166,11 +160,11 @@ func provider(f *mixed.Fabric, order [2]string) conformance.Provider {
 			select {
 			case <-done:
 				return nil
-			case <-time.After(patience):
-				return fmt.Errorf("nothing for %v", patience)
+			case <-time.After(bed.Patience):
+				return fmt.Errorf("nothing for %v", bed.Patience)
 			}
 		},
-		Lose: func(fraction float64) (func() error, error) { return lose(f, order[0], fraction) },
+		Lose: func(fraction float64) (func() error, error) { return bed.Lose(f, order[0], fraction) },
 	}
 }
 
@@ -178,47 +172,3 @@ func provider(f *mixed.Fabric, order [2]string) conformance.Provider {
 type kept struct{ verbs.Device }
 
 func (kept) Close(done func(error)) { done(nil) }
-
-// lose drops a fraction of what a host sends.
-func lose(f fabric.Fabric, host string, fraction float64) (heal func() error, err error) {
-	spec := faults.Spec{
-		Name: "loss", Kind: faults.Loss, At: []string{f.Host(host).NICs()[0].Port.String()}, Direction: faults.Egress,
-		Probability: topo.Fraction(fraction),
-	}
-	if err := f.Injector().Check(spec); err != nil {
-		return nil, err
-	}
-	var applied fabric.Applied
-	err = wait("apply", func(done func(error)) {
-		f.Injector().Apply(spec, func(a fabric.Applied, err error) { applied = a; done(err) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		var hits uint64
-		err := wait("count hits", func(done func(error)) {
-			applied.Hits(func(n uint64, err error) { hits = n; done(err) })
-		})
-		if err == nil && hits == 0 {
-			err = errors.New("the loss hit no packet")
-		}
-		return errors.Join(err, wait("heal", applied.Heal), wait("verify clean", applied.VerifyClean))
-	}, nil
-}
-
-func wait(what string, start func(done func(error))) error {
-	result := make(chan error, 1)
-	start(func(err error) {
-		select {
-		case result <- err:
-		default: // only the first word counts
-		}
-	})
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(patience):
-		return fmt.Errorf("%s: nothing for %v", what, patience)
-	}
-}
