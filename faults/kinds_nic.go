@@ -35,6 +35,10 @@ var nicKinds = []Def{{
 	Doc: "the NIC pauses its peer for ever", Hits: "a pause frame",
 	Source:  "incident 3: a NIC whose receiver is stuck stalls hosts across the fabric (Guo et al., SIGCOMM 2016); SONiC's test plan, step 5: paused for 90 % of the time",
 	Example: "{name: x, kind: pfc-storm, at: ['h1:eth0'], priorities: [3], duty: 90%}",
+	Variants: []string{
+		"{name: x, kind: pfc-storm, at: ['h1:eth0']}",
+		"{name: x, kind: pfc-storm, at: ['h1:eth0'], frequency: 10/ms, quanta: 1000}",
+	},
 }, {
 	Kind: SlowDMA, Group: GroupNIC, Target: TargetNIC, Keys: say(req("rate"), "what the NIC still writes to memory"),
 	Doc: "the NIC writes what arrives to memory slower than the wire brings it", Hits: hitsArrived,
@@ -59,10 +63,16 @@ var nicKinds = []Def{{
 	Doc: "the NIC's translation cache holds `entries` pages alone, so that nearly every write misses", Hits: "a translation that missed",
 	Source:  "incident 4: translation cache misses (Guo et al., SIGCOMM 2016: 2,048 entries of 4 KB)",
 	Example: "{name: x, kind: mtt-thrash, at: ['h2:eth0'], entries: 1, delay: 2us}",
+	Variants: []string{
+		"{name: x, kind: mtt-thrash, at: ['h2:eth0'], entries: 4}",
+	},
 }, {
 	Kind: NICReset, Group: GroupNIC, Target: TargetNIC, Keys: say(opt("down"), "how long its port is down; default not at all"),
 	Doc: "the NIC loses all its queue pairs' state: they go to the error state", Hits: hitsQP,
 	Example: "{name: x, kind: nic-reset, at: ['h1:eth0'], down: 1ms}",
+	Variants: []string{
+		"{name: x, kind: nic-reset, at: ['h1:eth0']}",
+	},
 }, {
 	Kind: QPKill, Group: GroupNIC, Target: TargetNIC, Keys: opt("workload", "flows"),
 	Doc: "queue pairs of the NIC go to the error state", Hits: hitsQP,
@@ -100,6 +110,9 @@ var nicKinds = []Def{{
 	Doc: "the NIC's queue pairs send from an address that nobody answers, while ping works", Hits: "a packet that was sent from it",
 	Source:  "incident 17: wrong GID, or no route on a rail: retry exceeded (12) at once",
 	Example: "{name: x, kind: wrong-gid, at: ['h1:eth0']}",
+	Variants: []string{
+		"{name: x, kind: wrong-gid, at: ['h1:eth0'], addr: 10.99.0.1}",
+	},
 	check: func(v *validator) {
 		if a := v.spec.Addr; a != "" {
 			if _, err := netip.ParseAddr(a); err != nil {

@@ -33,11 +33,17 @@ var switchKinds = []Def{{
 	Doc: "the port's egress queues mark nothing", Hits: hitsForwarded,
 	Source:  "incident 18, and SONiC's test plan, step 2: incast without ECN pauses up to the spine",
 	Example: "{name: x, kind: ecn-off, at: ['leaf1:eth0']}",
+	Variants: []string{
+		"{name: x, kind: ecn-off, at: ['leaf1:eth0'], priorities: [3]}",
+	},
 }, {
 	Kind: ECNThresholds, Group: GroupSwitch, Target: TargetPort, Keys: keys(req("kmin", "kmax", "pmax"), opt("priorities")),
 	Doc: "the port's egress queues mark by another curve", Hits: hitsForwarded,
 	Source:  "incident 9: marking begins above XOFF, so pauses come before marks",
 	Example: "{name: x, kind: ecn-thresholds, at: ['leaf1:*'], kmin: 2MB, kmax: 4MB, pmax: 1%}",
+	Variants: []string{
+		"{name: x, kind: ecn-thresholds, at: ['leaf1:*'], kmin: 20KB, kmax: 80KB, pmax: 1%, priorities: [3]}",
+	},
 	check: func(v *validator) {
 		if s := v.spec; s.KMin > 0 && s.KMin >= s.KMax {
 			v.wrong("kmin", "%v must be below kmax %v", s.KMin, s.KMax)
@@ -54,6 +60,10 @@ var switchKinds = []Def{{
 	Doc: "the port sends no pauses, or obeys none, or neither", Hits: "a packet that was dropped, or sent against a pause, where PFC would have been",
 	Source:  "incident 6",
 	Example: "{name: x, kind: pfc-off, at: ['leaf1:eth0'], half: send}",
+	Variants: []string{
+		"{name: x, kind: pfc-off, at: ['leaf1:eth0']}",
+		"{name: x, kind: pfc-off, at: ['leaf1:eth0'], half: obey, priorities: [3]}",
+	},
 	check: func(v *validator) {
 		if h := v.spec.Half; h != "" {
 			v.word("half", string(h), []string{string(HalfSend), string(HalfObey)})
@@ -64,6 +74,11 @@ var switchKinds = []Def{{
 	Doc: "the port pauses too early, too late, for too long, or has no room for what is under way", Hits: hitsForwarded,
 	Source:  "incident 12: headroom too small for the cable; incident 7: α 1/64 in place of 1/16 (Guo et al., SIGCOMM 2016)",
 	Example: "{name: x, kind: pfc-thresholds, at: ['leaf1:*'], headroom: 0B}",
+	Variants: []string{
+		"{name: x, kind: pfc-thresholds, at: ['leaf1:*'], xoff: 20KB}",
+		"{name: x, kind: pfc-thresholds, at: ['leaf1:*'], alpha: 1/64}",
+		"{name: x, kind: pfc-thresholds, at: ['leaf1:*'], xon: 0B}",
+	},
 	check: func(v *validator) {
 		if s := v.spec; s.XOFF != nil && s.Alpha != 0 {
 			v.wrong("alpha", "a threshold is static (xoff) or dynamic (alpha): give one of them")
@@ -106,6 +121,9 @@ var switchKinds = []Def{{
 	Doc: "the egress queue of the CNPs is served with `rate` alone, without one not at all", Hits: "a packet that waits there, or found no place",
 	Source:  "incident 14: CNPs in a starved class, and senders never slow down",
 	Example: "{name: x, kind: cnp-starved, at: ['leaf1:eth0'], rate: 1Mbps}",
+	Variants: []string{
+		"{name: x, kind: cnp-starved, at: ['leaf1:eth0']}",
+	},
 }}
 
 func (v *validator) dscpMap() {

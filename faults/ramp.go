@@ -109,6 +109,7 @@ func (s *Spec) stepOf(k int) Spec {
 	if key.set(&end, string(r.To)) != nil { // Validate refused it
 		return out
 	}
+	out.Schedule.Ramp = nil
 	share := float64(k) / float64(r.steps()-1)
 	a, b, v := key.value(s), key.value(&end), key.value(&out)
 	switch {

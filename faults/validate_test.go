@@ -32,12 +32,12 @@ var examples = func() []string {
 		"{name: t, at: [leaf1], storm: {kinds: [loss, down], rate: 5/ms, duration: 10ms, budget: 20, at_once: 3}}",
 	}
 	for _, d := range Defs() {
-		out = append(out, d.Example)
+		out = append(append(out, d.Example), d.variants()...)
 	}
 	return out
 }()
 
-func decode(t *testing.T, text string) Spec {
+func decode(t testing.TB, text string) Spec {
 	t.Helper()
 	var s Spec
 	if err := strict.Decode("fault.yaml", []byte(text), &s); err != nil {

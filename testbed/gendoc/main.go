@@ -1,4 +1,5 @@
-// Gendoc writes the tables of docs/faults.md from the definitions of faults: go generate ./faults.
+// Gendoc writes the tables of docs/faults.md from the definitions of faults and from what the backends say of them: go
+// generate ./faults.
 package main
 
 import (
@@ -6,6 +7,8 @@ import (
 	"os"
 
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/compare"
 )
 
 func main() {
@@ -24,9 +27,11 @@ func write(file string) error {
 	if err != nil {
 		return err
 	}
-	text, err := faults.Splice(string(page))
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	text := string(page)
+	for _, b := range []struct{ name, content string }{{"kinds", faults.Markdown()}, {"abilities", testbed.FaultMatrix().Markdown()}} {
+		if text, err = compare.Block(text, b.name, b.content); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
 }
