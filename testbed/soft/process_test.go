@@ -117,3 +117,48 @@ func TestAKilledHostIsGoneAndTheFabricSaysSo(t *testing.T) {
 		t.Error("reading every metric succeeds without h2")
 	}
 }
+
+func TestAWorkloadOnAHostThatIsKilledEndsAndSaysWhy(t *testing.T) {
+	for _, killed := range []string{"h1", "h2"} { // the requester; the responder
+		f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess(killed))
+		cfg := workloads.Config{Topology: f.Topology(), Seed: 1, ControlTimeout: f.Dilation().Fabric(time.Minute)}
+		for _, h := range f.Hosts() {
+			for _, n := range h.NICs() {
+				cfg.NICs = append(cfg.NICs, workloads.NIC{Port: n.Port, Rail: n.Rail, Device: n.Device, GIDIndex: n.GIDIndex, GID: n.GID})
+			}
+		}
+		// A flow that stood still for as long as this would outlast the test.
+		e, err := workloads.NewEngine(cfg, []workloads.Spec{{
+			Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 4096, Duration: time.Hour, StallTimeout: 24 * time.Hour,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports := make(chan *workloads.Report, 1)
+		e.Start(func(r *workloads.Report) { reports <- r })
+		sent := func() (n float64) {
+			samples, err := f.Collect(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range samples {
+				if s.Name == "sent_pkts" {
+					n += s.Value
+				}
+			}
+			return n
+		}
+		await(t, "traffic", func() bool { return sent() > 50 })
+		if err := unix.Kill(f.Process(killed), unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case r := <-reports:
+			if w := r.Results[0]; w.Passed || !strings.Contains(w.Failure, "the host's process has ended") {
+				t.Errorf("%s killed: passed %v, %q", killed, w.Passed, w.Failure)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s killed: the workload is not over after %v", killed, patience)
+		}
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,6 +131,12 @@ func (c *Client) read(dec *gob.Decoder) {
 		}
 		for _, d := range c.devices {
 			d.event(verbs.AsyncEvent{Type: verbs.EventDeviceFatal})
+		}
+		// No completion will come: who waits for one polls, asks to be told of the next, and hears ErrEnded.
+		for _, id := range slices.Sorted(maps.Keys(c.objects)) {
+			if q, ok := c.objects[id].(*cq); ok && !q.dead && q.onEvent != nil {
+				q.onEvent(q)
+			}
 		}
 	})
 }
