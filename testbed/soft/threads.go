@@ -4,8 +4,10 @@ package soft
 
 import (
 	"cmp"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -55,20 +57,29 @@ func spread(t *topo.Topology) []int {
 	return out
 }
 
+// niceness is that of a process with a living fabric, where it may choose. A node's thread waits for others of its process
+// now and then, in the runtime's locks: one that a busy machine has put aside meanwhile holds it up for tens of milliseconds.
+const niceness = -15
+
 var (
 	threadsMu sync.Mutex
 	wanted    int // threads that living fabrics need
 	before    int // GOMAXPROCS without them
+	plain     int // niceness without them
 )
 
 // moreThreads lets as many nodes run at once, as the kernel schedules them, besides what else runs: with fewer
-// processors of Go's than threads that are ready, the runtime would have one wait for another for 10 ms. The
-// function it returns takes that back.
+// processors of Go's than threads that are ready, the runtime would have one wait for another for 10 ms. And it has the kernel schedule
+// the whole process before others. The function it returns takes that back.
 func moreThreads(nodes int) (done func()) {
 	threadsMu.Lock()
 	defer threadsMu.Unlock()
 	if wanted == 0 {
 		before = runtime.GOMAXPROCS(0)
+		if attr, err := unix.SchedGetAttr(0, 0); err == nil {
+			plain = int(attr.Nice)
+			renice(niceness)
+		}
 	}
 	wanted += nodes
 	runtime.GOMAXPROCS(before + wanted)
@@ -77,5 +88,19 @@ func moreThreads(nodes int) (done func()) {
 		defer threadsMu.Unlock()
 		wanted -= nodes
 		runtime.GOMAXPROCS(before + wanted)
+		if wanted == 0 {
+			renice(plain)
+		}
+	}
+}
+
+// renice sets the niceness of all threads; those to come have that of the ones that start them. Who may not choose keeps what
+// they have.
+func renice(nice int) {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, t := range tasks {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
+		}
 	}
 }
