@@ -119,8 +119,8 @@ func TestAKilledHostIsGoneAndTheFabricSaysSo(t *testing.T) {
 }
 
 func TestAWorkloadOnAHostThatIsKilledEndsAndSaysWhy(t *testing.T) {
-	for _, killed := range []string{"h1", "h2"} { // the requester; the responder
-		f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess(killed))
+	for killed, other := range map[string]string{"h1": "h2", "h2": "h1"} { // the requester, and the responder
+		f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess("h[12]"))
 		cfg := workloads.Config{Topology: f.Topology(), Seed: 1, ControlTimeout: f.Dilation().Fabric(time.Minute)}
 		for _, h := range f.Hosts() {
 			for _, n := range h.NICs() {
@@ -129,7 +129,7 @@ func TestAWorkloadOnAHostThatIsKilledEndsAndSaysWhy(t *testing.T) {
 		}
 		// A flow that stood still for as long as this would outlast the test.
 		e, err := workloads.NewEngine(cfg, []workloads.Spec{{
-			Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 4096, Duration: time.Hour, StallTimeout: 24 * time.Hour,
+			Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 4096, Duration: time.Hour, StallTimeout: 24 * time.Hour, QP: workloads.QPSpec{Timeout: &longTimeout},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,14 @@ func TestAWorkloadOnAHostThatIsKilledEndsAndSaysWhy(t *testing.T) {
 			return n
 		}
 		await(t, "traffic", func() bool { return sent() > 50 })
-		if err := unix.Kill(f.Process(killed), unix.SIGKILL); err != nil {
+		// Its peer is silent, so that it waits for something, and is not about to ask its process.
+		if err := unix.Kill(f.Process(other), unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.KeepUp(); err == nil || !strings.Contains(err.Error(), other+": its process") {
+			t.Errorf("keeping up while %s is stopped: %v", other, err)
+		}
+		if err := errors.Join(unix.Kill(f.Process(killed), unix.SIGKILL), unix.Kill(f.Process(other), unix.SIGCONT)); err != nil {
 			t.Fatal(err)
 		}
 		select {
