@@ -8,6 +8,7 @@ cd "$(dirname "$0")"
 export ROCEBED=${1:?usage: run-tests.sh ROCEBED} ROCEBED_TESTS_MUST_RUN=1 HOME=${HOME:-/root}
 export PATH=$PATH:/usr/sbin:/sbin
 failed=()
+trap 'exit 130' INT # a test binary that cleans up ends as if it had failed: no other begins
 read -ra flags < flags
 while read -r binary; do
   package=$(dirname "$binary")

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 begun=$SECONDS
 failed=()
+trap 'exit 130' INT # go test ends well when it is interrupted: without this the next stage would begin
 stage() { # NAME COMMAND...
   printf '\n== %s (at %d s)\n' "$1" $((SECONDS - begun))
   "${@:2}" || failed+=("$1")
