@@ -99,7 +99,9 @@ func (t *traffic) run(ctx context.Context) {
 
 	t.prepareFaults()
 	stopCaptures := t.capture(ctx)
-	engine, err := workloads.NewEngine(engineConfig(t.fab, t.r.s, t.observe), t.r.s.Workloads)
+	cfg := engineConfig(t.fab, t.r.s, t.observe)
+	cfg.Connected = t.connected()
+	engine, err := workloads.NewEngine(cfg, t.r.s.Workloads)
 	if err != nil {
 		t.r.problem("workloads: %v", err)
 	} else {

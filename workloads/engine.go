@@ -31,6 +31,8 @@ type Config struct {
 	// traffic may take, in fabric time: a dilated fabric divides what wall time it grants. Default 30 s.
 	ControlTimeout time.Duration
 	Observer       Observer // may be nil
+	// Connected is told of every flow whose queue pairs are in RTS, as Observer is of events, and before the workload starts. May be nil.
+	Connected func(Connection)
 }
 
 // Engine runs workloads. Its coordinator lives on the loop of the first NIC.
@@ -109,6 +111,9 @@ func NewEngine(cfg Config, specs []Spec) (*Engine, error) {
 		r, err := newRun(e, &specs[i])
 		if err != nil {
 			return nil, fmt.Errorf("workload %s: %w", specs[i].Name, err)
+		}
+		for _, before := range e.runs {
+			r.first += before.prog.count()
 		}
 		e.runs = append(e.runs, r)
 		byName[r.spec.Name] = r

@@ -61,14 +61,7 @@ func (p *flows) open(done func(error)) {
 		}
 		ends := p.hosts.expect(2*len(p.all), func() { done(p.hosts.err()) })
 		for _, f := range p.all {
-			up := 0
-			both := func(from loop.Loop, err error, _ func()) {
-				ends(from, err, func() {
-					if up++; err == nil && up == 2 {
-						p.r.emit(EventFlowUp, f.name, "")
-					}
-				})
-			}
+			both := p.r.connected(f.index, f.req.end, f.resp.end, ends, func() { p.r.emit(EventFlowUp, f.name, "") })
 			connectEnds(e, f.req.end, f.resp.end, func() error { f.req.prepare(); return nil }, f.resp.prepare, both)
 		}
 	})
@@ -78,6 +71,8 @@ func (p *flows) open(done func(error)) {
 		})
 	}
 }
+
+func (p *flows) count() int { return len(p.all) }
 
 func (p *flows) start(at loop.Time, done func()) {
 	p.started = true

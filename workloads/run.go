@@ -32,6 +32,7 @@ type program interface {
 	abort(why string)
 	close(done func(error))
 	result(*Result)
+	count() int // flows
 }
 
 // run is a workload on its way. It lives on the coordinator's loop.
@@ -39,6 +40,7 @@ type run struct {
 	e         *Engine
 	spec      *Spec
 	prog      program
+	first     int // its first flow's number among all
 	phase     phase
 	followers []*run
 	opened    loop.Time
@@ -91,7 +93,7 @@ func (r *run) open() {
 		if r.spec.After == "" {
 			r.e.ready(1)
 		} else if r.phase == up {
-			r.startAt(r.e.l.Now())
+			r.startAt(r.e.l.Now().Add(2 * r.e.cfg.LookAhead)) // as ready has it: who hears of connections can act on them before the first packet
 		}
 	})
 }

@@ -46,3 +46,11 @@ func (m *Matcher) find(f *Facts) uint32 {
 		}
 	}
 }
+
+// Flow is the number of a packet's connection and direction, as in its Verdict; 0: nobody knows it.
+func (m *Matcher) Flow(f *Facts) uint32 {
+	if !f.RoCE {
+		return 0
+	}
+	return m.table.Entries[m.find(f)].Flow
+}

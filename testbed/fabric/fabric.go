@@ -7,6 +7,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -56,6 +57,12 @@ type Injector interface {
 // due. Prepare is called before traffic starts; not calling it only makes faults strike late.
 type Preparer interface {
 	Prepare(spec faults.Spec) error
+}
+
+// Connector is an Injector whose faults name packets by their connection. Connect tells of one as soon as its queue pairs are
+// connected, and before it carries anything; it may be called from any goroutine, in virtual time on the control loop.
+type Connector interface {
+	Connect(c packet.Connection)
 }
 
 // Applied is a fault in force.

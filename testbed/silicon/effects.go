@@ -56,7 +56,7 @@ func lacks(k faults.Kind) error {
 func has(s *faults.Spec) error {
 	switch s.Kind {
 	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.BitErrors, faults.RateLimit, faults.MTUShrink, faults.LinkDown, faults.LinkFlap,
-		faults.Unidirectional, faults.BlackHole,
+		faults.Unidirectional, faults.BlackHole, faults.Packets,
 		faults.ECNOff, faults.ECNThresholds, faults.DSCPMap, faults.PFCOff, faults.PFCThresholds, faults.BufferAlpha, faults.BufferShrink, faults.WatchdogOff,
 		faults.HashSeed, faults.StuckQueue, faults.CNPStarved:
 		return nil

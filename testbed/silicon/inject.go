@@ -8,6 +8,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -22,8 +23,10 @@ type Injector struct {
 	port     func(topo.PortRef) *Port
 	routing  *Routing
 
-	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
-	slowed map[int]string // ports, by number, whose rate a fault limits
+	cuts        map[int]string      // links that a fault has down, or down at times, and the fault's name
+	connections []packet.Connection // that there have been
+	picking     []*picked           // effects in force that hear of more
+	slowed      map[int]string      // ports, by number, whose rate a fault limits
 }
 
 // NewInjector makes an injector for the ports that port finds, in a fabric of a plan, settings and a seed. routing hears of links that are down.
@@ -136,6 +139,14 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 			continue
 		}
 		for _, from := range in.senders(s) {
+			if spec.Kind == faults.Packets {
+				e, err := in.picked(&spec, from)
+				if err != nil {
+					return nil, named(spec.Name, "", err)
+				}
+				out = append(out, e)
+				continue
+			}
 			if spec.Kind == faults.RateLimit {
 				out = append(out, &slow{in: in, name: spec.Name, ref: from, port: in.port(from), rate: spec.Rate})
 				continue

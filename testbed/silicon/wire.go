@@ -17,11 +17,12 @@ type Wire struct {
 	loop   loop.Loop
 	frames *link.Pool
 
-	stages []*stage
-	cuts   int       // faults that have the link down
-	last   loop.Time // when the last frame that keeps its place goes on
-	tap    *tap
-	keep   bool
+	pickers []*picker
+	stages  []*stage
+	cuts    int       // faults that have the link down
+	last    loop.Time // when the last frame that keeps its place goes on
+	tap     *tap
+	keep    bool
 
 	passed uint64 // frames that came from the port
 	lost   uint64 // of them, those that found the link down
@@ -41,7 +42,7 @@ func (w *Wire) Send(f *link.Frame, at loop.Time) {
 	if w.tap != nil {
 		w.tap.sent(f, at)
 	}
-	if len(w.stages) == 0 && w.cuts == 0 && at >= w.last {
+	if len(w.stages) == 0 && len(w.pickers) == 0 && w.cuts == 0 && at >= w.last {
 		w.next.Send(f, at)
 		return
 	}
@@ -67,6 +68,13 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 		w.frames.Put(f)
 		return
 	}
+	var picked fate
+	if len(w.pickers) > 0 {
+		if picked = w.pick(f); picked.gone {
+			w.frames.Put(f)
+			return
+		}
+	}
 	var copies [maxStages]*link.Frame
 	twice := 0
 	overtakes := false
@@ -78,6 +86,9 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 			case lose:
 				s.hits++
 				w.frames.Put(f)
+				for _, c := range picked.copies {
+					w.frames.Put(c)
+				}
 				return
 			case damage:
 				if !damageFrame(f, s.draw(drawBit)) {
@@ -98,11 +109,21 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 		}
 		when = when.Add(s.late())
 	}
+	if len(w.pickers) > 0 && (picked.holder != nil || picked.delay > 0) {
+		picked.copies = append(picked.copies, copies[:twice]...)
+		w.settle(f, &picked, when)
+		return
+	}
 	if overtakes {
 		when = at // and the others' order stays theirs
 	} else {
 		when = max(when, w.last)
 		w.last = when
+	}
+	if len(w.pickers) > 0 {
+		picked.copies = append(picked.copies, copies[:twice]...)
+		w.settle(f, &picked, when)
+		return
 	}
 	w.next.Send(f, when)
 	for _, c := range copies[:twice] {

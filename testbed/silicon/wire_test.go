@@ -27,8 +27,8 @@ func wireTo(f *far) (*Wire, *link.Pool) {
 	return NewWire(f, loop.NewVirtual(1).Node(1), p), p
 }
 
-// packet is a RoCE packet in struct form.
-func packet(p *link.Pool, payload []byte) *link.Frame {
+// aPacket is a RoCE packet in struct form.
+func aPacket(p *link.Pool, payload []byte) *link.Frame {
 	f := p.Get()
 	f.Kind, f.TTL, f.Dst = roce.KindRoCE, 64, 7
 	f.Packet = roce.Packet{
@@ -42,7 +42,7 @@ func packet(p *link.Pool, payload []byte) *link.Frame {
 // asBytes is the same in byte form.
 func asBytes(t *testing.T, p *link.Pool, payload []byte) *link.Frame {
 	t.Helper()
-	b, err := AppendFrame(nil, packet(p, payload), roce.MAC{}, roce.MAC{})
+	b, err := AppendFrame(nil, aPacket(p, payload), roce.MAC{}, roce.MAC{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEachModelHitsTheShareThatItIsGivenAndCountsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range n {
-			w.Send(packet(p, nil), loop.Time(i))
+			w.Send(aPacket(p, nil), loop.Time(i))
 		}
 		_, seen, hits, _ := w.Find("it")
 		// Four standard deviations of a binomial; the bursts' losses come together, so that theirs is some times as wide.
@@ -130,7 +130,7 @@ func TestCorruptionFlipsOneBitBehindTheUDPHeaderInBothForms(t *testing.T) {
 		f.frames = f.frames[:0]
 		before := asBytes(t, p, make([]byte, 100)).Bytes
 		w.Send(asBytes(t, p, make([]byte, 100)), 0)
-		w.Send(packet(p, make([]byte, 100)), 0)
+		w.Send(aPacket(p, make([]byte, 100)), 0)
 		flipped := 0
 		for i, b := range f.frames[0].Bytes {
 			if n := bits.OnesCount8(b ^ before[i]); n > 0 {
@@ -175,7 +175,7 @@ func TestABlackHoleAndASmallerMTUTakeIPAloneAndASeveredWireTakesAll(t *testing.T
 		pause := p.Get()
 		pause.Kind, pause.Len = roce.KindPFC, roce.MinFrameLen
 		w.Send(pause, 0)
-		w.Send(packet(p, nil), 0)
+		w.Send(aPacket(p, nil), 0)
 		if _, _, hits, _ := w.Find("it"); len(f.frames) != c.passes || hits != uint64(2-c.passes) {
 			t.Errorf("%s: %d frames of a pause and a packet came through, counted %d", name, len(f.frames), hits)
 		}
@@ -190,7 +190,7 @@ func TestADuplicateSharesNothingWithItsOriginal(t *testing.T) {
 			t.Fatal(err)
 		}
 		payload := []byte{1, 2, 3, 4}
-		one := packet(p, payload)
+		one := aPacket(p, payload)
 		if form == "bytes" {
 			one = asBytes(t, p, payload)
 		}
@@ -218,10 +218,10 @@ func TestWhatIsHeldKeepsItsOrderAlsoWhenTheFaultHeals(t *testing.T) {
 	if err := w.Add(Impairment{ID: "late", Delay: Delay{Delay: 100}}); err != nil {
 		t.Fatal(err)
 	}
-	w.Send(packet(p, nil), 0)
+	w.Send(aPacket(p, nil), 0)
 	w.Remove("late")
-	w.Send(packet(p, nil), 10)
-	w.Send(packet(p, nil), 150)
+	w.Send(aPacket(p, nil), 10)
+	w.Send(aPacket(p, nil), 150)
 	if f.at[0] != 100 || f.at[1] != 100 || f.at[2] != 150 {
 		t.Errorf("they went on at %v", f.at)
 	}
@@ -245,7 +245,7 @@ func TestAWireTakesNoImpairmentTwiceAndNotMoreThanItHolds(t *testing.T) {
 func TestAWireThatNothingIsWrongWithCostsNoMemory(t *testing.T) {
 	f := &far{}
 	w, p := wireTo(f)
-	one := packet(p, nil)
+	one := aPacket(p, nil)
 	if n := testing.AllocsPerRun(100, func() {
 		f.frames, f.at = f.frames[:0], f.at[:0]
 		w.Send(one, 5)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
@@ -45,6 +46,9 @@ func (i *injector) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
 		})
 	})
 }
+
+// Connect implements fabric.Connector.
+func (i *injector) Connect(c packet.Connection) { i.ctl.Post(func() { i.in.Connect(c) }) }
 
 // applied is a fault in force, from any goroutine.
 type applied struct {

@@ -1,0 +1,27 @@
+package testbed
+
+import (
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/faults/packet"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// connected takes word of connections from the engine to an injector whose faults name packets by them; nil: it has none.
+func (t *traffic) connected() func(workloads.Connection) {
+	in, ok := t.fab.Injector().(fabric.Connector)
+	if !ok {
+		return nil
+	}
+	return func(c workloads.Connection) {
+		t.time.loop().Post(func() {
+			in.Connect(packet.Connection{
+				Workload: c.Workload, Flow: uint32(c.Index), Number: uint32(c.Number), From: connectionEnd(c.From), To: connectionEnd(c.To),
+			})
+		})
+	}
+}
+
+func connectionEnd(e workloads.ConnectionEnd) packet.End {
+	return packet.End{Port: e.Port, Addr: roce.AddrFrom(e.GID.Unmap()), QPN: e.QPN, PSN: roce.PSN(e.PSN)}
+}
