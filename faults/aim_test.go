@@ -114,7 +114,7 @@ func TestASelectorThatNamesTheWrongThingSaysWhatTheKindStrikes(t *testing.T) {
 		"{name: x, kind: reboot, down: 1ms, at: ['leaf1:eth0']}":                         `"leaf1:eth0" is a port, and a reboot strikes a whole switch`,
 		"{name: x, kind: cnp-off, at: [leaf1]}":                                          `"leaf1" selects no nic, which is what a cnp-off strikes`,
 		"{name: x, kind: ecn-off, at: ['tier=lefa']}":                                    `"tier=lefa" selects nothing (did you mean "leaf"?)`,
-		"{name: x, kind: down, at: ['rail=77']}":                                          `"rail=77" selects nothing (there is: 0, 1)`,
+		"{name: x, kind: down, at: ['rail=77']}":                                         `"rail=77" selects nothing (there is: 0, 1)`,
 		"{name: x, kind: down, at: ['kind=soft-switch']}":                                `"kind=soft-switch" selects nothing`,
 		"{name: x, kind: down, at: ['tier=leaf and spine1']}":                            "no port is all of that",
 		"{name: x, kind: down, at: ['path=h1>leaf1']}":                                   `"leaf1" is no host's NIC`,
@@ -198,7 +198,7 @@ func TestARandomChoiceIsTheSeedsAndTheNames(t *testing.T) {
 		}
 		return fmt.Sprint(all)
 	}
-	if draw(1, "a") != draw(1, "a") {
+	if first := draw(1, "a"); draw(1, "a") != first {
 		t.Error("the same seed and name drew two choices")
 	}
 	seen := map[string]bool{}

@@ -80,6 +80,10 @@ func TestARampsStepsShareItsWindow(t *testing.T) {
 	if _, state := c.Turn(10); state != Over {
 		t.Error("it goes on after its last step")
 	}
+	last, _ := c.Turn(4)
+	if err := last.Spec.Validate(); err != nil || last.Spec.Schedule.Ramp != nil {
+		t.Errorf("the last step is no fault of its own: %v", err)
+	}
 }
 
 func TestARampChangesARateADelayAndABitErrorRateToo(t *testing.T) {
@@ -94,6 +98,9 @@ func TestARampChangesARateADelayAndABitErrorRateToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		turn, _ := NewCourse(&s, 1).Turn(1)
+		if err := turn.Spec.Validate(); err != nil {
+			t.Errorf("%s: a step is no fault of its own: %v", text, err)
+		}
 		if get(&turn.Spec) != true {
 			t.Errorf("%s: halfway it is %+v", text, turn.Spec)
 		}
@@ -191,14 +198,22 @@ func TestAFlapsCyclesFillItsPeriodOnAverage(t *testing.T) {
 		t.Errorf("down %v and up %v, want 3ms and 7ms", down, up)
 	}
 	s.Distribution = Exponential
-	var down, up time.Duration
+	var down, up, before time.Duration
+	alike := 0
 	const n = 10_000
 	for i := range n {
 		d, u := s.FlapCycle(1, "l", i)
+		if (before*3/7).Round(us) == d.Round(us) {
+			alike++
+		}
+		before = u
 		down, up = down+d, up+u
 		if d2, u2 := s.FlapCycle(1, "l", i); d != d2 || u != u2 {
 			t.Fatal("the same cycle twice differs")
 		}
+	}
+	if alike > n/100 {
+		t.Errorf("%d of %d times it is down for as long, in its measure, as it was up before", alike, n)
 	}
 	// Means of exponentials: standard deviation 1 %, five of them.
 	if m := down / n; m < 2850*us || m > 3150*us {
