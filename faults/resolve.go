@@ -17,6 +17,18 @@ type Strike struct {
 	Direction Direction // Egress, Ingress or Both
 }
 
+// Senders are the ports whose sending a strike is about: for what arrives at a port, its peer.
+func (s Strike) Senders(plan *topo.Plan) []topo.PortRef {
+	p, _ := plan.Port(s.Port)
+	switch s.Direction {
+	case Egress:
+		return []topo.PortRef{s.Port}
+	case Ingress:
+		return []topo.PortRef{p.Peer}
+	}
+	return []topo.PortRef{s.Port, p.Peer}
+}
+
 // Resolve is Aim for faults on links, by a topology alone: of Pin's faults that is enough. On a link that is struck as a whole
 // the direction is Both. Each direction of a link is struck once however many selectors name it, so that "leaf*:*" and
 // "spine*:*" together don't double the fault.

@@ -14,6 +14,13 @@ import (
 // machine's, bytes and counters the fabric's.
 var ErrSlow = errors.New("ports carried less than their rate")
 
+// OnlySlow is ErrSlow with what was slow.
+func OnlySlow(err error) error { return onlySlow{err} }
+
+type onlySlow struct{ error }
+
+func (onlySlow) Is(target error) bool { return target == ErrSlow }
+
 // Fabric is a topology brought to life, whatever made it. Its methods may be called from any
 // goroutine.
 type Fabric interface {

@@ -148,7 +148,7 @@ func TestMessagesArriveAndNothingIsCountedAsWrong(t *testing.T) {
 		}
 	}
 	// Not KeepUp: how late loops and ports are is up to who else is on this machine.
-	if err := errors.Join(machineDrops(f.base.softnet), f.localDrops()); err != nil {
+	if err := errors.Join(linux.NoSoftnetDropsSince(f.base.softnet), f.localDrops()); err != nil {
 		t.Error(err)
 	}
 	if w := f.Warnings(); len(w) > 0 {

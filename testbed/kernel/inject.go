@@ -3,8 +3,6 @@
 package kernel
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,7 +158,7 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 			effects = append(effects, in.flap(&spec, s.Port))
 			continue
 		}
-		for _, from := range in.senders(s) {
+		for _, from := range s.Senders(in.f.Plan()) {
 			if spec.Kind == faults.RateLimit {
 				if k := kindOf(in.f.Plan().Node(from.Node)); k == topo.SoftHost || k == topo.SoftSwitch {
 					effects = append(effects, &foreignSlow{f: in.f, name: spec.Name, from: from, rate: spec.Rate})
@@ -177,26 +175,6 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 		}
 	}
 	return effects, nil
-}
-
-// senders are the ports whose sending a strike is about: for what arrives at a port, its peer.
-func (in *injector) senders(s faults.Strike) []topo.PortRef {
-	p, _ := in.f.Plan().Port(s.Port)
-	switch s.Direction {
-	case faults.Egress:
-		return []topo.PortRef{s.Port}
-	case faults.Ingress:
-		return []topo.PortRef{p.Peer}
-	}
-	return []topo.PortRef{s.Port, p.Peer}
-}
-
-// seed is the source of randomness of a fault on one direction of a cable.
-func (in *injector) seed(name string, from topo.PortRef) uint64 {
-	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, in.f.cfg.Seed)
-	fmt.Fprintf(h, "%s\x00%s", name, from)
-	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
 // run does work on a goroutine when the work before it is done; refuse hears that there will be

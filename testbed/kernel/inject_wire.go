@@ -15,7 +15,7 @@ import (
 // impairment is a fault as a cable's. Times become wall times.
 func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairment, error) {
 	wall := in.f.cfg.Dilation.Wall
-	imp := cable.Impairment{ID: s.Name, Seed: in.seed(s.Name, from)}
+	imp := cable.Impairment{ID: s.Name, Seed: faults.Seed(in.f.cfg.Seed, s.Name, from.String())}
 	p := float64(s.Probability)
 	switch s.Kind {
 	case faults.Loss:

@@ -76,31 +76,15 @@ func (f *Fabric) KeepUp() error {
 		_, _, err := f.watch.effort()
 		errs = append(errs, err)
 	}
-	errs = append(errs, machineDrops(base.softnet), f.localDrops())
+	errs = append(errs, linux.NoSoftnetDropsSince(base.softnet), f.localDrops())
 	slow := f.slowPorts()
 	if slow != nil && errors.Join(errs...) == nil {
-		slow = onlySlow{slow}
+		slow = fabric.OnlySlow(slow)
 	}
 	if err := errors.Join(append(errs, slow)...); err != nil {
 		return fmt.Errorf("the machine did not keep up (--dilation %d asks less of it, and so does a machine that does nothing else): %w", 2*uint64(f.cfg.Dilation.Factor()), err)
 	}
 	return nil
-}
-
-// onlySlow is fabric.ErrSlow with its own text.
-type onlySlow struct{ error }
-
-func (onlySlow) Is(target error) bool { return target == fabric.ErrSlow }
-
-func machineDrops(before map[int]uint64) error {
-	now, err := linux.SoftnetDrops()
-	errs := []error{err}
-	for cpu, n := range now {
-		if n > before[cpu] {
-			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-before[cpu]))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // localDrops are packets that were lost where nothing may be lost.

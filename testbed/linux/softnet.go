@@ -3,6 +3,7 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -34,4 +35,16 @@ func SoftnetDrops() (map[int]uint64, error) {
 		drops[cpu] = n
 	}
 	return drops, nil
+}
+
+// NoSoftnetDropsSince says which CPUs have dropped packets since a reading: nil when none has.
+func NoSoftnetDropsSince(before map[int]uint64) error {
+	now, err := SoftnetDrops()
+	errs := []error{err}
+	for cpu, n := range now {
+		if n > before[cpu] {
+			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-before[cpu]))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 
 // impairment is a fault as a wire's.
 func (in *Injector) impairment(s *faults.Spec, from topo.PortRef) (Impairment, error) {
-	imp := Impairment{ID: s.Name, Seed: in.random(s.Name, from)}
+	imp := Impairment{ID: s.Name, Seed: faults.Seed(in.seed, s.Name, from.String())}
 	p := float64(s.Probability)
 	switch s.Kind {
 	case faults.Loss:

@@ -1,8 +1,6 @@
 package silicon
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -135,10 +133,10 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 			}
 			cuts[p.Link] = true
 			out = append(out, &cut{in: in, name: spec.Name, link: p.Link, ends: [2]*Port{in.port(s.Port), in.port(p.Peer)},
-				ref: s.Port, period: spec.Period, downFor: spec.DownTime(), varies: spec.Distribution == faults.Exponential, seed: in.random(spec.Name, s.Port)})
+				ref: s.Port, period: spec.Period, downFor: spec.DownTime(), varies: spec.Distribution == faults.Exponential, seed: faults.Seed(in.seed, spec.Name, s.Port.String())})
 			continue
 		}
-		for _, from := range in.senders(s) {
+		for _, from := range s.Senders(in.plan) {
 			if spec.Kind == faults.Packets {
 				e, err := in.picked(&spec, from)
 				if err != nil {
@@ -175,26 +173,6 @@ func (in *Injector) inSwitches(spec *faults.Spec) (out []effect, err error) {
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// senders are the ports whose sending a strike is about: for what arrives at a port, its peer.
-func (in *Injector) senders(s faults.Strike) []topo.PortRef {
-	p, _ := in.plan.Port(s.Port)
-	switch s.Direction {
-	case faults.Egress:
-		return []topo.PortRef{s.Port}
-	case faults.Ingress:
-		return []topo.PortRef{p.Peer}
-	}
-	return []topo.PortRef{s.Port, p.Peer}
-}
-
-// random is the source of randomness of a fault on one direction of a link, as on the kernel backend.
-func (in *Injector) random(name string, from topo.PortRef) uint64 {
-	h := sha256.New()
-	_ = binary.Write(h, binary.LittleEndian, in.seed)
-	fmt.Fprintf(h, "%s\x00%s", name, from)
-	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
 // applied is a fault in force.

@@ -29,7 +29,7 @@ func (in *Injector) picked(s *faults.Spec, from topo.PortRef) (*picked, error) {
 	for _, l := range s.DataPktEvents {
 		events = append(events, l.Event())
 	}
-	prog, err := packet.Compile(events, in.random(s.Name, from))
+	prog, err := packet.Compile(events, faults.Seed(in.seed, s.Name, from.String()))
 	if err != nil {
 		return nil, err
 	}

@@ -92,37 +92,21 @@ func (f *Fabric) KeepUp() error {
 		}
 	}
 	if f.cfg.Within == nil { // else the rest of the fabric says what the machine has lost
-		lost = append(lost, machineDrops(base.softnet))
+		lost = append(lost, linux.NoSoftnetDropsSince(base.softnet))
 	}
 	late := errors.Join(slow...)
 	if err := errors.Join(lost...); err != nil {
 		return f.slower(errors.Join(err, late))
 	}
 	if late != nil {
-		return onlySlow{f.slower(late)}
+		return fabric.OnlySlow(f.slower(late))
 	}
 	return nil
-}
-
-func machineDrops(before map[int]uint64) error {
-	now, err := linux.SoftnetDrops()
-	errs := []error{err}
-	for cpu, n := range now {
-		if n > before[cpu] {
-			errs = append(errs, fmt.Errorf("CPU %d dropped %d packets because its backlog was full", cpu, n-before[cpu]))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (f *Fabric) slower(err error) error {
 	return fmt.Errorf("the machine did not keep up (--dilation %d asks less of it, and so does a machine that does nothing else): %w", 2*uint64(f.cfg.Dilation.Factor()), err)
 }
-
-// onlySlow is fabric.ErrSlow with its own text.
-type onlySlow struct{ error }
-
-func (onlySlow) Is(target error) bool { return target == fabric.ErrSlow }
 
 // keptUp says what the node lost.
 func (n *node) keptUp(now, was nodeBaseline) error {
