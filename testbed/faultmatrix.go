@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
@@ -23,14 +22,36 @@ func FaultMatrix() *faults.Matrix {
 	return m
 }
 
-// canFault says what keeps a backend from making a fault; nil: nothing.
-func canFault(b *Builder, d loop.Dilation, yaml string) error {
-	s, err := Parse("example.yaml", fmt.Appendf(nil, `apiVersion: rocebed/v1
+// grounds are settings under which kinds are asked for: a fault may need what it turns off.
+var grounds = []string{
+	"",
+	"switches: {ecn: {kmin: 100KB, kmax: 400KB, pmax: 20%}}\n",
+	"switches: {memory: 32MB, pfc: {}, ecn: {kmin: 100KB, kmax: 400KB, pmax: 20%}, watchdog: {detect: 1ms}}\n",
+}
+
+// canFault says what keeps a backend from making a fault; nil: nothing. It is asked on each ground that the backend has.
+func canFault(b *Builder, d loop.Dilation, yaml string) (first error) {
+	for _, ground := range grounds {
+		if ground != "" && canOn(b, d, ground) != nil {
+			continue
+		}
+		err := canOn(b, d, ground+"faults: ["+yaml+"]\n")
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func canOn(b *Builder, d loop.Dilation, more string) error {
+	s, err := Parse("example.yaml", []byte(`apiVersion: rocebed/v1
 name: example
 topology: {spine-leaf: {spines: 2, leaves: 2, hosts_per_leaf: 2}}
 workloads: [{name: w, kind: write, from: [h1], to: [h4], messages: 1}]
-faults: [%s]
-`, yaml))
+`+more))
 	if err == nil {
 		err = b.Check(s, d)
 	}
