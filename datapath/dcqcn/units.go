@@ -71,12 +71,15 @@ func parse(s, example string, units []unit) (uint64, error) {
 }
 
 func spell(v uint64, units []unit) string {
+	best, found := strconv.FormatUint(v, 10)+units[len(units)-1].name, false
 	for _, u := range units {
 		if q := float64(v) / u.scale; q >= 1 && u.name[0] != 'k' && q == math.Trunc(q*1000)/1000 {
-			return strconv.FormatFloat(q, 'f', -1, 64) + u.name
+			if text := strconv.FormatFloat(q, 'f', -1, 64) + u.name; !found || len(text) < len(best) {
+				best, found = text, true
+			}
 		}
 	}
-	return strconv.FormatUint(v, 10) + units[len(units)-1].name
+	return best
 }
 
 // UnmarshalText reads "40Mbps" or "2.5Gbps".
