@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -130,24 +131,51 @@ func (t Target) wayFrom(o Target) int {
 func Together(specs []Spec, scope Scope) map[int]error {
 	out := map[int]error{}
 	targets := map[int][]Target{}
-	for j := range specs {
-		for i := range j {
-			a, b := &specs[i], &specs[j]
-			if out[j] != nil || composes(a, b) == nil || !meet(a.Schedule, b.Schedule) {
+	of := func(i int) []Target {
+		if targets[i] == nil {
+			targets[i], _ = Aim(&specs[i], scope) // that it can't be aimed is said elsewhere
+		}
+		return targets[i]
+	}
+	var order []int // of those that may be refused, by when they begin: a storm may be thousands
+	for i := range specs {
+		if s := &specs[i].Schedule; refusing[specs[i].Kind] && s.When == nil && s.Until == nil {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(specs[i].Schedule.At, specs[j].Schedule.At) })
+	var open []int // that have begun and are not over for good
+	for _, j := range order {
+		b := &specs[j]
+		open = slices.DeleteFunc(open, func(i int) bool {
+			s := &specs[i].Schedule
+			return s.Ends() && s.At+s.Lasts() <= b.Schedule.At
+		})
+		for _, i := range open {
+			a := &specs[i]
+			first, last := min(i, j), max(i, j)
+			if out[last] != nil || composes(a, b) == nil || !meet(a.Schedule, b.Schedule) {
 				continue
 			}
-			for _, k := range []int{i, j} {
-				if targets[k] == nil {
-					targets[k], _ = Aim(&specs[k], scope) // that it can't be aimed is said elsewhere
-				}
-			}
-			if t, ok := shared(targets[i], targets[j]); ok {
-				out[j] = strict.At("at", "%v: fault %s is in force there at the same time, and %w", t, a.Name, composes(a, b))
+			if t, ok := shared(of(first), of(last)); ok {
+				out[last] = strict.At("at", "%v: fault %s is in force there at the same time, and %w", t, specs[first].Name, composes(a, b))
 			}
 		}
+		open = append(open, j)
 	}
 	return out
 }
+
+// refusing are the kinds that don't compose with some kind.
+var refusing = func() map[Kind]bool {
+	m := map[Kind]bool{}
+	for _, a := range Kinds() {
+		for _, b := range Kinds() {
+			m[a] = m[a] || Compose(a, b) != nil
+		}
+	}
+	return m
+}()
 
 func shared(a, b []Target) (Target, bool) {
 	for _, t := range b {
@@ -160,11 +188,8 @@ func shared(a, b []Target) (Target, bool) {
 	return Target{}, false
 }
 
-// meet says whether two schedules certainly hold at the same time at some moment.
+// meet says whether two schedules that wait for no event certainly hold at the same time at some moment.
 func meet(a, b Schedule) bool {
-	if a.When != nil || b.When != nil || a.Until != nil || b.Until != nil {
-		return false
-	}
 	const most = 1000 // windows that are looked at
 	i, j := 0, 0
 	for range 2 * most {

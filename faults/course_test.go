@@ -203,7 +203,7 @@ func TestAFlapsCyclesFillItsPeriodOnAverage(t *testing.T) {
 	const n = 10_000
 	for i := range n {
 		d, u := s.FlapCycle(1, "l", i)
-		if (before*3/7).Round(us) == d.Round(us) {
+		if (before * 3 / 7).Round(us) == d.Round(us) {
 			alike++
 		}
 		before = u
