@@ -18,6 +18,7 @@ type buffer struct {
 
 	xoff, xon, most int64 // 0: no limit
 	lossless        uint8
+	stormed         uint8 // priorities that are paused for ever
 }
 
 type departure struct {
@@ -84,7 +85,7 @@ func (b *buffer) review() {
 	b.drain(now)
 	say := false
 	for i := range uint8(8) {
-		if b.pauser.Pauses(i) && b.held[i] <= b.xon {
+		if b.pauser.Pauses(i) && b.held[i] <= b.xon && b.stormed&(1<<i) == 0 {
 			say = b.pauser.XON(now, i) || say
 		}
 	}
@@ -107,7 +108,7 @@ func (b *buffer) await() {
 		if e.at >= at {
 			break
 		}
-		if left[e.priority] -= int64(e.n); b.pauser.Pauses(e.priority) && left[e.priority] <= b.xon {
+		if left[e.priority] -= int64(e.n); b.pauser.Pauses(e.priority) && left[e.priority] <= b.xon && b.stormed&(1<<e.priority) == 0 {
 			at = e.at
 			break
 		}

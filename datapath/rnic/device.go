@@ -60,6 +60,7 @@ type Device struct {
 	space   uint64    // next free virtual address
 	mems    []*memory // by address
 	onAsync func(verbs.AsyncEvent)
+	faulty  faulty
 }
 
 // loopback is the destination of frames to the device itself, which never reach the wire.
@@ -108,8 +109,9 @@ func (d *Device) Counters() Counters {
 		p.RxPauseTime = uint64(d.port.paused.Time(now, uint8(i)))
 		p.TxPauseTime = uint64(d.port.in.pauser.Time(now, uint8(i)))
 	}
+	c.MTTHits, c.MTTMisses = d.faulty.carried.hits, d.faulty.carried.misses
 	if t := d.hw.mtt; t != nil {
-		c.MTTHits, c.MTTMisses = t.hits, t.misses
+		c.MTTHits, c.MTTMisses = c.MTTHits+t.hits, c.MTTMisses+t.misses
 	}
 	if t := d.hw.iommu; t != nil {
 		c.IOMMUHits, c.IOMMUMisses = t.hits, t.misses

@@ -59,7 +59,7 @@ func (d *Device) marked(q *qp, f *link.Frame, at loop.Time) {
 	if q.kind == verbs.UD {
 		flow.from, flow.src = f.Packet.Src, f.Packet.DETH.SrcQP
 	}
-	if !d.cc.np.OnMarked(d.loop.Now(), flow) {
+	if !d.cc.np.OnMarked(d.loop.Now(), flow) || d.faulty.mutes(d.loop.Now()) {
 		return
 	}
 	to, qpn := &q.path, q.attr.DestQPN

@@ -9,14 +9,16 @@ import (
 
 // owe is told that a request asked for an ACK. One answers several, as the profile has it.
 func (r *responder) owe(at loop.Time) {
-	prof := &r.q.dev.cfg.Profile
-	r.owed++
-	if r.owed >= prof.AckEvery || prof.AckDelay <= 0 {
+	every, wait := r.q.dev.ackPolicy()
+	if r.owed++; r.owed > 1 && r.q.dev.faulty.AckEvery > 0 {
+		r.q.dev.faulty.count.AcksLeftOut++
+	}
+	if r.owed >= every || wait <= 0 {
 		r.ack(at)
 		return
 	}
 	if r.ackBy == 0 {
-		r.ackBy = r.q.dev.loop.Now().Add(prof.AckDelay)
+		r.ackBy = r.q.dev.loop.Now().Add(wait)
 		if !r.ackTimer.Armed() {
 			r.q.dev.loop.Arm(&r.ackTimer, r.ackBy)
 		}
@@ -47,6 +49,13 @@ func (r *responder) ack(at loop.Time) {
 // it would say of them that they are lost.
 func (r *responder) answer(psn roce.PSN, s roce.Syndrome, at loop.Time) {
 	r.owed, r.ackBy = 0, 0
+	if r.late(psn, s, at) {
+		return
+	}
+	r.sendAnswer(psn, s, at)
+}
+
+func (r *responder) sendAnswer(psn roce.PSN, s roce.Syndrome, at loop.Time) {
 	if r.pending > 0 || r.port.held != nil {
 		if r.reply.due && r.reply.syndrome.Kind() != roce.SyndromeACK && s.Kind() == roce.SyndromeACK {
 			return // a NAK of what is expected says more

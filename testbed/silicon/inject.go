@@ -118,6 +118,9 @@ func (in *Injector) plans(spec faults.Spec) ([]effect, error) {
 	if d := faults.DefOf(spec.Kind); d.Target == faults.TargetPort || d.Target == faults.TargetSwitch {
 		return in.inSwitches(&spec)
 	}
+	if faults.DefOf(spec.Kind).Target == faults.TargetNIC {
+		return in.inNICs(&spec)
+	}
 	strikes, err := faults.Resolve(&spec, in.plan.Topology)
 	if err != nil {
 		return nil, named(spec.Name, "", err)

@@ -1,0 +1,92 @@
+package testbed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// ailing is two senders to two receivers over one link that is marked, and a fault in a NIC for a while.
+const ailing = `apiVersion: rocebed/v1
+name: ailing
+topology:
+  dumbbell: {left: 2, right: 2}
+  rate: 10Gbps
+switches:
+  memory: 8MB
+  pfc: {}
+  ecn: {kmin: 10KB, kmax: 40KB, pmax: 20%}
+nics: {dcqcn: mlx5}
+workloads:
+  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, messages: 80, depth: 4}
+  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, messages: 80, depth: 4}
+faults:
+  - {name: it, at: ['h3:eth0'], schedule: {at: 1ms, for: 2ms}, %s}
+`
+
+func TestAFaultInANICIsSeenOnItsLinkWhileItLastsAndCountsWhatItHit(t *testing.T) {
+	s, err := Parse("test.yaml", []byte(strings.Replace(ailing, "%s", "kind: cnp-off", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h3 topo.PortRef
+	for _, p := range s.Topology.NICs() {
+		if p.Node == "h3" {
+			h3 = p
+		}
+	}
+	plan, _ := s.Plan.Port(h3)
+	type count struct{ data, acks, cnps int }
+	for fault, ok := range map[string]func(in, out count, hits int) bool{
+		"kind: cnp-off":                                  func(in, out count, hits int) bool { return in.cnps == 0 && out.cnps > 0 && hits > 0 },
+		"kind: cnp-cap, frequency: 1/ms":                 func(in, out count, hits int) bool { return in.cnps > 0 && in.cnps <= 3 && hits > 0 },
+		"kind: ack-delay, delay: 20us":                   func(in, out count, hits int) bool { return in.acks > 0 && hits >= in.acks && hits <= in.acks+8 },
+		"kind: ack-coalesce, ack_every: 2, delay: 100us": func(in, out count, hits int) bool { return in.acks > 0 && hits > 0 },
+		"kind: pfc-storm":                                func(in, out count, hits int) bool { return in.data == 0 && out.data > 0 && hits >= 2 },
+		"kind: slow-dma, rate: 500Mbps":                  func(in, out count, hits int) bool { return in.data > 0 && in.data*3 < out.data && hits >= in.data },
+		"kind: pcie-downgrade, pcie: gen1 x1":            func(in, out count, hits int) bool { return in.data > 0 && hits >= in.data },
+		"kind: mtt-thrash, entries: 1, delay: 50us":      func(in, out count, hits int) bool { return in.data > 0 && in.data*3 < out.data && hits > 0 },
+	} {
+		seen := observe(t, strings.Replace(ailing, "%s", fault, 1), h3, h3)
+		var in, out count
+		for _, p := range seen.left {
+			c := &out
+			if p.at > seen.zero+seen.applied+15*time.Microsecond && p.at < seen.zero+seen.healed-5*time.Microsecond {
+				c = &in
+			} else if p.at > seen.zero+seen.applied-5*time.Microsecond && p.at < seen.zero+seen.healed+5*time.Microsecond {
+				continue
+			}
+			switch op := roce.Opcode(p.bytes[42]).Info().Operation; {
+			case op == roce.OpRDMAWrite && p.from != plan.Addr.Addr():
+				c.data++
+			case op == roce.OpAcknowledge && p.from == plan.Addr.Addr():
+				c.acks++
+			case op == roce.OpCNP && p.from == plan.Addr.Addr():
+				c.cnps++
+			}
+		}
+		if !ok(in, out, int(seen.fault.Hits)) {
+			t.Errorf("%s: while it lasts %+v, outside %+v, counted %d", fault, in, out, seen.fault.Hits)
+		}
+	}
+}
+
+func TestKilledQueuePairsAreThoseThatAreNamedAndCounted(t *testing.T) {
+	source := strings.Replace(strings.ReplaceAll(ailing, "depth: 4}", "depth: 4, qps: 2}"), "%s", "kind: qp-kill, workload: a, flows: 1", 1)
+	out, _ := runInSim(t, t.Context(), source, RunOptions{})
+	var failed []string
+	for _, w := range out.Summary.Workloads {
+		for i := range w.Flows {
+			if w.Flows[i].Errors > 0 {
+				failed = append(failed, w.Name)
+			}
+		}
+	}
+	if f := out.Summary.Faults[0]; f.Hits != 1 || !f.Healed || !slices.Equal(failed, []string{"a"}) {
+		t.Errorf("hits %d, flows of %v failed", f.Hits, failed)
+	}
+}
