@@ -19,7 +19,7 @@ import (
 //     or late: dropped in a queue, hit by a fault, waiting longer than its timer. Where pause can close a circle (topo.Plan.BufferCycle)
 //     it may also stand still for ever.
 //   - Faults strike, are verified, heal, and are gone.
-//   - Packets come from somewhere and go somewhere: no more arrive, are dropped or are hit than were sent and doubled.
+//   - Packets come from somewhere and go somewhere, to the last one (account).
 //   - Where every hop pauses and nothing goes wrong, no queue drops anything.
 func Judge(s *testbed.Scenario, r *Result) error {
 	var errs []error
@@ -79,17 +79,32 @@ func drops(r *Result) int64 {
 	return r.Count("port_drops", nil)
 }
 
-// account holds packets of NICs against each other.
+// account holds packets of NICs against each other: each that was sent, or doubled, arrived, was dropped by a switch, lost by a fault, or damaged by
+// one and thrown away; or it is still on its way when the run ends, which only faults that hold packets back make possible. Of a cut link nobody counts
+// what was on it, and with pauses a loss hits pause frames too.
 func account(s *testbed.Scenario, r *Result) error {
-	sent, rcvd := r.Count("sent_pkts", nil), r.Count("rcvd_pkts", nil)
-	doubled := int64(0)
+	sent, came := r.Count("sent_pkts", nil), r.Count("rcvd_pkts", nil)+drops(r)
+	held, uncounted := false, false
 	for _, f := range s.Faults {
-		if f.Kind == faults.Duplicate {
-			doubled += r.Count("fault_hits", map[string]string{"fault": f.Name})
+		hits := r.Count("fault_hits", map[string]string{"fault": f.Name})
+		switch f.Kind {
+		case faults.Duplicate:
+			sent += hits
+		case faults.Loss:
+			came += hits
+			uncounted = uncounted || s.Switches.PFC != nil
+		case faults.LinkDown, faults.LinkFlap:
+			uncounted = true
+		default:
+			held = held || f.Kind != faults.Corrupt
 		}
 	}
-	if rcvd+drops(r) > sent+doubled {
-		return fmt.Errorf("%d packets were sent and %d doubled, but %d arrived and %d were dropped", sent, doubled, rcvd, drops(r))
+	came += r.Count("rx_icrc_encapsulated", nil)
+	switch {
+	case uncounted:
+		return nil
+	case came > sent || came < sent && !held:
+		return fmt.Errorf("%d packets were sent or doubled, of %d something is known", sent, came)
 	}
 	return nil
 }
