@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/rocebed/rocebed/datapath/asic"
 	"github.com/rocebed/rocebed/datapath/dcqcn"
@@ -20,6 +21,7 @@ type knob struct {
 	whole func(*asic.Settings)     // may be nil
 	// count rises with each hit at a port that is struck, level is those that there are now; nil: the switch is the hit.
 	count, level func(*asic.PortStats) uint64
+	late         time.Duration // by which the switch hears of links later
 }
 
 // overlay is a fault's knob on a switch, by the fault's name.
@@ -128,8 +130,18 @@ func (e *setting) possible() error {
 
 func (e *setting) sw() *Switch    { return e.in.routing.switches[e.node] }
 func (e *setting) allowed() error { return nil } // faults.Together says
-func (e *setting) claim()         {}
-func (e *setting) release()       {}
+func (e *setting) claim() {
+	if d := e.over.knob.late; d > 0 {
+		e.in.routing.Delay(e.node, e.in.ctl, d)
+	}
+}
+
+func (e *setting) release() {
+	if e.over.knob.late > 0 {
+		e.in.routing.Hasten(e.node)
+	}
+}
+
 func (e *setting) ports() []*Port { return []*Port{e.port} }
 func (e *setting) on(*Port) bool  { return slices.Contains(e.sw().overlays, e.over) }
 func (e *setting) apply(*Port) error {
@@ -154,6 +166,9 @@ func (e *setting) count() (sum uint64) {
 	for _, i := range e.over.ports {
 		st := e.sw().Stats(i)
 		sum += e.over.knob.count(&st)
+	}
+	if e.over.knob.late > 0 {
+		sum += e.sw().late
 	}
 	return sum
 }
@@ -261,6 +276,11 @@ func switchKnob(s *faults.Spec) (knob, error) {
 			seed = *s.HashSeed
 		}
 		return knob{whole: func(t *asic.Settings) { t.Balance.HashSeed = &seed }, count: sent}, nil
+	case faults.RouteLate:
+		return knob{
+			whole: func(t *asic.Settings) { t.RouteDelay = s.Delay }, late: s.Delay,
+			count: func(st *asic.PortStats) uint64 { return st.LateRoutes },
+		}, nil
 	case faults.CNPStarved:
 		if len(s.Priorities) == 0 {
 			bits = 1 << 6

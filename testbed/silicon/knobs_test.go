@@ -172,6 +172,7 @@ func TestAFaultInASwitchChangesWhatItSaysAndNothingElseAndIsHealed(t *testing.T)
 		"kind: buffer-shrink, at: [leaf1], buffer: 4MB":                                             "Buffer",
 		"kind: watchdog-off, at: [leaf1]":                                                           "Watchdog.Detect",
 		"kind: hash-seed, at: [leaf1], hash_seed: 12345":                                            "Balance.HashSeed",
+		"kind: route-late, at: [leaf1], delay: 1ms":                                                 "RouteDelay",
 		"kind: stuck-queue, at: ['leaf1:eth1'], priorities: [3, 4]":                                 "Ports[1].Stuck",
 		"kind: cnp-starved, at: ['leaf1:eth1']":                                                     "Ports[1].Stuck",
 		"kind: cnp-starved, at: ['leaf1:eth1'], rate: 1Mbps":                                        "Ports[1].Queues[6].Rate",
@@ -224,5 +225,28 @@ func TestAFaultThatASwitchCanNotHaveOrThatChangesNothingIsRefusedUpFront(t *test
 	err := newLab(t, lossless()).in.Possible(spec(t, "kind: buffer-shrink, at: [leaf1], buffer: 10KB"))
 	if err == nil || !strings.Contains(err.Error(), "reserves and headroom") {
 		t.Errorf("less memory than is set aside: %v", err)
+	}
+}
+
+func TestASwitchThatHearsLateOfALinkForwardsIntoNothingUntilThenAndCountsIt(t *testing.T) {
+	l := newLab(t, fabric.SwitchModel{})
+	late := l.apply("kind: route-late, at: ['leaf*'], delay: 100us")
+	down := l.apply("kind: down, at: ['leaf1-spine1']")
+	hits := func() (n uint64) {
+		late.Hits(func(got uint64, err error) { n = got })
+		l.run()
+		return n
+	}
+	if n := hits(); n != 0 {
+		t.Fatalf("%d changes of routes came at once", n)
+	}
+	l.v.RunUntil(l.v.Now() + loop.Time(150*time.Microsecond))
+	// leaf1's own link, and leaf2's way to leaf1's host.
+	if n := hits(); n < 2 {
+		t.Errorf("%d changes of routes came late", n)
+	}
+	l.heal(down)
+	if n := l.heal(late); n < 2 {
+		t.Errorf("%d hits", n)
 	}
 }

@@ -227,6 +227,7 @@ type Switch struct {
 	Ports []*Port // in the topology's order
 
 	base     asic.Settings // the scenario's
+	late     uint64        // routes that came late, of what others told
 	overlays []*overlay    // what faults change of them, in the order of striking
 }
 

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -18,11 +20,42 @@ type Routing struct {
 	down     map[int]bool    // links, by index
 	changed  map[string]bool // switches that have other routes than the plan's
 	known    map[string]map[string][][]uint16
+	late     map[string]*lateness // switches that hear of links late
+}
+
+// lateness is what a switch has not heard of yet.
+type lateness struct {
+	ctl   loop.Loop
+	delay time.Duration
+	tell  []func()
+}
+
+// hear tells the switch of the first thing that it has not heard of.
+func (l *lateness) hear() {
+	if len(l.tell) > 0 {
+		l.tell[0]()
+		l.tell = l.tell[1:]
+	}
+}
+
+// Delay makes a switch hear of links that go down or come up so much later, from now on.
+func (r *Routing) Delay(node string, ctl loop.Loop, by time.Duration) {
+	r.late[node] = &lateness{ctl: ctl, delay: by}
+}
+
+// Hasten ends that: what the switch has not heard of it hears now.
+func (r *Routing) Hasten(node string) {
+	if l := r.late[node]; l != nil {
+		delete(r.late, node)
+		for len(l.tell) > 0 {
+			l.hear()
+		}
+	}
 }
 
 // NewRouting makes the routing of a plan's switches, by name.
 func NewRouting(plan *topo.Plan, switches map[string]*Switch) *Routing {
-	return &Routing{plan: plan, switches: switches, down: map[int]bool{}, changed: map[string]bool{}, known: map[string]map[string][][]uint16{}}
+	return &Routing{plan: plan, switches: switches, down: map[int]bool{}, changed: map[string]bool{}, known: map[string]map[string][][]uint16{}, late: map[string]*lateness{}}
 }
 
 // SetLink says that a link is up or down, and tells the switches whose routes that changes.
@@ -46,6 +79,11 @@ func (r *Routing) SetLink(link int, up bool) {
 		} else {
 			routes = r.plan.RoutesByPort(name, nil)
 			delete(r.changed, name)
+		}
+		if l := r.late[name]; l != nil {
+			l.tell = append(l.tell, func() { sw.Loop.Post(func() { sw.late++; sw.setRoutes(routes) }) })
+			l.ctl.Arm(&loop.Timer{Fire: l.hear}, l.ctl.Now().Add(l.delay))
+			continue
 		}
 		sw.Loop.Post(func() { sw.setRoutes(routes) })
 	}
