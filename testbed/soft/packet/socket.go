@@ -3,6 +3,7 @@
 package packet
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -88,6 +89,11 @@ func Attach(fd int, name string, index int, opt Options) (_ *Socket, err error) 
 			return nil, err
 		}
 	}
+	// Before the ring, which is made for it.
+	what = "say how frames are laid out"
+	if err = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, packetVnetHdr, 1); err != nil {
+		return nil, err
+	}
 	what = "make receive ring"
 	if err = s.ring.make(s.fd, opt.MTU, opt.Room); err != nil {
 		return nil, err
@@ -139,13 +145,24 @@ func networkOrder(proto uint16) uint16 {
 // headRoom is how many bytes of headers a frame may have outside of its payload.
 const headRoom = 160
 
+// Every frame that goes to the kernel has a header before it which says how much of it is to lie in one piece: all of it. A frame
+// above a page would else be put into two or three pages, and the interface, which takes no pieces, have it copied into one again
+// (packet_alloc_skb, net/packet/af_packet.c; validate_xmit_skb, net/core/dev.c). Frames that come in have one, too, which
+// says nothing.
+const (
+	packetVnetHdr = 15 // PACKET_VNET_HDR, include/uapi/linux/if_packet.h
+	vnetHdrLen    = 10 // struct virtio_net_hdr
+	vnetHdrAt     = 2  // of its field hdr_len
+)
+
 // batch is frames on their way to the kernel: what sendmmsg takes. It keeps pointers to what it was given until
 // the next Send.
 type batch struct {
 	n     int
 	msgs  [Batch]mmsghdr
-	parts [Batch][3]unix.Iovec
+	parts [Batch][4]unix.Iovec
 	heads [Batch][headRoom]byte
+	vnet  [Batch][vnetHdrLen]byte
 }
 
 // mmsghdr is struct mmsghdr; Go fills it up to a multiple of 8 as C does.
@@ -169,9 +186,12 @@ func (s *Socket) Head() []byte { return s.out.heads[s.out.n][:0] }
 func (s *Socket) Add(head, payload, trailer []byte) {
 	b := &s.out
 	v := &b.parts[b.n]
-	v[0].Base = unsafe.SliceData(head)
-	v[0].SetLen(len(head))
-	n := 1
+	binary.NativeEndian.PutUint16(b.vnet[b.n][vnetHdrAt:], uint16(len(head)+len(payload)+len(trailer)))
+	v[0].Base = &b.vnet[b.n][0]
+	v[0].SetLen(vnetHdrLen)
+	v[1].Base = unsafe.SliceData(head)
+	v[1].SetLen(len(head))
+	n := 2
 	if len(payload) > 0 {
 		v[n].Base = unsafe.SliceData(payload)
 		v[n].SetLen(len(payload))
