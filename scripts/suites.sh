@@ -16,7 +16,7 @@ case $backend in
       [ "$backend" = soft ] || set -- "$@" ./suites/soak
     fi
     # shellcheck disable=SC2086
-    ROCEBED_BACKEND=$backend ROCEBED_TESTS_MUST_RUN=1 exec go test -count=1 "$@" -args ${TEST_FLAGS:-} ;;
+    ROCEBED_BACKEND=$backend ROCEBED_TESTS_MUST_RUN=1 exec go test -count=1 $([ "$backend" = sim ] || echo -p 1) "$@" -args ${TEST_FLAGS:-} ;;
   *) echo "suites: there is no backend '$backend'; known: kernel, auto, soft, sim" >&2; exit 2 ;;
 esac
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/silicon"
@@ -19,11 +20,11 @@ import (
 func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	c := &collector{f: f}
 	for _, h := range f.hosts {
-		c.failed(h.loop.Do(ctx, func() { c.Host(h.silicon) }))
+		c.on(ctx, h.loop, func(r *silicon.Readings) { r.Host(h.silicon) })
 	}
 	for _, n := range f.nodes {
 		if s := f.sw[n.name]; s != nil {
-			c.failed(n.loop.Do(ctx, func() { c.Switch(n.name, s) }))
+			c.on(ctx, n.loop, func(r *silicon.Readings) { r.Switch(n.name, s) })
 		}
 	}
 	for _, n := range f.nodes {
@@ -52,6 +53,16 @@ type collector struct {
 	f *Fabric
 	silicon.Readings
 	errs []error
+}
+
+// on reads something on its loop. What is read once ctx has ended is nobody's: the loop may still be at it.
+func (c *collector) on(ctx context.Context, l *loop.Real, read func(*silicon.Readings)) {
+	r := &silicon.Readings{}
+	if err := l.Do(ctx, func() { read(r) }); err != nil {
+		c.failed(err)
+		return
+	}
+	c.Samples = append(c.Samples, r.Samples...)
 }
 
 func (c *collector) failed(err error) {

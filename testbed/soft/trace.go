@@ -12,7 +12,12 @@ import (
 // Traces implements fabric.Tracer: of hosts in this process, then of those in their own.
 func (f *Fabric) Traces(ctx context.Context) (all []fabric.Trace, err error) {
 	for _, h := range f.hosts {
-		err = errors.Join(err, h.loop.Do(ctx, func() { all = append(all, h.silicon.Traces()...) }))
+		var its []fabric.Trace // the loop may still be at it once ctx has ended
+		if lerr := h.loop.Do(ctx, func() { its = h.silicon.Traces() }); lerr != nil {
+			err = errors.Join(err, lerr)
+			continue
+		}
+		all = append(all, its...)
 	}
 	for _, h := range f.away {
 		if f.cfg.Settings.NICs.Of(h.name).Trace == 0 {

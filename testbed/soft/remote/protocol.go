@@ -63,6 +63,7 @@ type qpInit struct {
 // send is verbs.SendWR with numbers for objects.
 type send struct {
 	WR     verbs.SendWR // with no objects in it
+	Inline []byte       // what an inline one carries, as it was when it was posted
 	AH     uint32
 	Bind   bool
 	MW, MR uint32

@@ -150,11 +150,14 @@ func (q *qp) PostSend(wrs ...verbs.SendWR) error {
 	if len(wrs) == 0 {
 		return nil
 	}
-	r := &request{Op: opPostSend, ID: q.id, Sends: make([]send, len(wrs))}
+	r := &request{Op: opPostSend, Device: q.d.n, ID: q.id, Sends: make([]send, len(wrs))}
 	for i := range wrs {
 		s := &r.Sends[i]
 		s.WR = wrs[i]
 		s.WR.AH, s.WR.Bind = nil, nil
+		if s.WR.Flags&verbs.Inline != 0 {
+			s.Inline = q.d.gather(s.WR.SGL)
+		}
 		if h, ok := wrs[i].AH.(*ah); ok && !h.dead && h.d == q.d {
 			s.AH = h.id
 		}

@@ -191,6 +191,10 @@ func (s *Server) onQP(q verbs.QP, r *request, a *answer) {
 		return
 	case opPostSend:
 		wrs := make([]verbs.SendWR, len(r.Sends))
+		if err := s.layInline(r); err != nil {
+			a.posted(err, 0)
+			break
+		}
 		for i := range r.Sends {
 			p := &r.Sends[i]
 			wrs[i] = p.WR
@@ -215,6 +219,49 @@ func (s *Server) onQP(q verbs.QP, r *request, a *answer) {
 	}
 	a.States = []qpState{{r.ID, q.State()}}
 	s.say(a)
+}
+
+// layInline puts the inline data of a request into memory of the device, and makes the lists refer to it there: posting copies
+// it, and what lies where the client had it may be other bytes by now.
+func (s *Server) layInline(r *request) error {
+	n := 0
+	for i := range r.Sends {
+		n += len(r.Sends[i].Inline)
+	}
+	if n == 0 {
+		return nil
+	}
+	m := s.inline[r.Device]
+	if m == nil || m.Len() < n {
+		if m != nil {
+			delete(s.inline, r.Device)
+			if err := m.Free(); err != nil {
+				return err
+			}
+		}
+		var err error
+		if m, err = s.devices[r.Device].AllocMemory(max(n, 4096), verbs.HostMemory); err != nil {
+			return err
+		}
+		s.inline[r.Device] = m
+	}
+	at := 0
+	for i := range r.Sends {
+		p := &r.Sends[i]
+		var want int
+		for _, e := range p.WR.SGL {
+			want += int(e.Length)
+		}
+		if p.WR.Flags&verbs.Inline == 0 || want != len(p.Inline) {
+			continue
+		}
+		copy(m.Bytes()[at:], p.Inline)
+		for j := range p.WR.SGL {
+			p.WR.SGL[j].Addr = m.Addr() + uint64(at)
+			at += int(p.WR.SGL[j].Length)
+		}
+	}
+	return nil
 }
 
 func (s *Server) onSRQ(q verbs.SRQ, r *request, a *answer) {

@@ -45,6 +45,8 @@ type Server struct {
 	byNum map[uint32]uint32 // QP number to ours; numbers of different devices may collide, then the younger counts
 	keys  map[uint32]uint32 // of windows, as the client knows them
 	wcs   []verbs.WC
+
+	inline map[int]verbs.Memory // by device: where inline data lies while it is posted
 }
 
 // mapped is memory that both processes have.
@@ -61,7 +63,7 @@ func NewServer(l loop.Loop, devices []Adopter, conn, files *net.UnixConn, other 
 		mems: map[uint32]*mapped{}, pds: map[uint32]verbs.PD{}, mrs: map[uint32]verbs.MR{}, mws: map[uint32]verbs.MW{},
 		cqs: map[uint32]verbs.CQ{}, qps: map[uint32]verbs.QP{}, srqs: map[uint32]verbs.SRQ{}, ahs: map[uint32]verbs.AH{},
 		qpIDs: map[verbs.QP]uint32{}, cqIDs: map[verbs.CQ]uint32{}, srqID: map[verbs.SRQ]uint32{}, byNum: map[uint32]uint32{}, keys: map[uint32]uint32{},
-		wcs: make([]verbs.WC, 64),
+		wcs: make([]verbs.WC, 64), inline: map[int]verbs.Memory{},
 	}
 	s.out = bufio.NewWriter(conn)
 	s.enc = gob.NewEncoder(s.out)
