@@ -14,7 +14,9 @@ while read -r binary; do
   package=$(dirname "$binary")
   printf '\n-- %s (at %d s)\n' "$package" "$SECONDS"
   code=0
-  (cd "$package" && "./$(basename "$binary")" -test.timeout=20m "${flags[@]}" </dev/null) || code=$?
+  only=()
+  [ ! -e "$package/only" ] || only=("-test.run=$(< "$package/only")")
+  (cd "$package" && "./$(basename "$binary")" -test.timeout=20m "${only[@]}" "${flags[@]}" </dev/null) || code=$?
   [ "$code" = 0 ] || failed+=("$package (exit code $code)")
 done < <(find . -name '*.test' -type f | sed 's#^\./##' | sort | awk '/^suites/{s = s $0 "\n"; next} {print} END {printf "%s", s}')
 if [ ${#failed[@]} -gt 0 ]; then

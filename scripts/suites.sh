@@ -36,6 +36,10 @@ mkdir -p "$ship"
 for p in "${list[@]}"; do
   mkdir -p "$ship/$p"
   go test -c -tags ibv -ldflags='-s -w' -o "$ship/$p/" "./$p"
+  # Where what needs rxe lies in files of its own, the rest has run outside already, some ten times as fast.
+  if compgen -G "$p/*_rxe_linux_test.go" >/dev/null; then
+    grep -hoE '^func Test[A-Za-z0-9_]+' "$p"/*_rxe_linux_test.go | awk '{print $2}' | paste -sd '|' | sed 's/.*/^(&)$/' > "$ship/$p/only"
+  fi
   [ ! -d "$p/testdata" ] || cp -r "$p/testdata" "$ship/$p/"
 done
 cp -r docs README.md scenarios "$ship/"
