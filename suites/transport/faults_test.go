@@ -87,7 +87,8 @@ var _ = Describe("the RC transport", func() {
 `
 		run := bed.Run(ctx, scenario(bulk, fault("kind: rate, rate: 2Gbps, direction: egress")))
 		Expect(run).To(match.Pass())
-		Expect(run.Workload("bulk").GoodputBps).To(And(BeNumerically("<", 2_000_000_000), BeNumerically(">", 1_000_000_000)))
+		// A token bucket carries a burst beyond its rate at the start, which is a few per cent of so few messages.
+		Expect(run.Workload("bulk").GoodputBps).To(And(BeNumerically("<", 2_100_000_000), BeNumerically(">", 1_000_000_000)))
 	}, SpecTimeout(2*time.Minute))
 })
 
