@@ -35,8 +35,8 @@ topology:
 ` + strings.Join(sections, "")
 }
 
-// each runs every operation both ways, each on a queue pair of its own: "there" is requested by the soft-host.
-func each() string {
+// each runs every operation both ways, each on a queue pair of its own with a timeout: "there" is requested by the soft-host.
+func each(timeout int) string {
 	var b strings.Builder
 	b.WriteString("workloads:\n")
 	after := [2]string{}
@@ -47,7 +47,7 @@ func each() string {
 		}
 		for i, way := range []string{"from: [h1], to: [h2]", "from: [h2], to: [h1]"} {
 			name := op + []string{"-there", "-back"}[i]
-			fmt.Fprintf(&b, "  - {name: %s, kind: %s, %s, %s, qp: {timeout: 12}", name, op, way, size)
+			fmt.Fprintf(&b, "  - {name: %s, kind: %s, %s, %s, qp: {timeout: %d}", name, op, way, size, timeout)
 			if after[i] != "" {
 				b.WriteString(", after: " + after[i])
 			}
@@ -72,12 +72,16 @@ func expectIntact(run *bed.Result) {
 	Expect(run.Workloads).To(HaveLen(8))
 }
 
+// Local ACK timeouts, 4.096 µs × 2^n of fabric time: a busy machine doesn't make the one expire, and nobody waits for long for the
+// other.
+const calm, quick = 13, 10
+
 // ahead counts what shows a gap to the responder, back what makes the requester send again.
 const ahead, back, dup = "out_of_seq_request", "completer_retry_err", "duplicate_request"
 
 var _ = Describe("workloads between a soft-host and an rxe-host", func() {
 	It("move every operation's data both ways, and NICs count what passes their ports", func(ctx SpecContext) {
-		run := bed.Run(ctx, scenario(each()), topo.PortRef{Node: "h1", Port: "eth0"}, topo.PortRef{Node: "h2", Port: "eth0"})
+		run := bed.Run(ctx, scenario(each(calm)), topo.PortRef{Node: "h1", Port: "eth0"}, topo.PortRef{Node: "h2", Port: "eth0"})
 		expectIntact(run)
 		for _, counter := range []string{ahead, back, dup, "rcvd_seq_err", "retry_exceeded_err", "send_err", "stray_packets", "rx_icrc_encapsulated",
 			"qdisc_drops", "port_drops", "socket_dropped", "socket_refused", "softnet_dropped"} {
@@ -86,19 +90,20 @@ var _ = Describe("workloads between a soft-host and an rxe-host", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	DescribeTable("keep every operation's data intact, both ways",
-		func(ctx SpecContext, keys string, moved []string) {
-			run := bed.Run(ctx, scenario(each(), fault(keys)))
+		func(ctx SpecContext, keys string, hosts, moved []string) {
+			run := bed.Run(ctx, scenario(each(quick), fault(keys)))
 			expectIntact(run)
 			Expect(run.Fault("it")).To(And(HaveField("Hits", BeNumerically(">", 0)), HaveField("Healed", BeTrue()), HaveField("Verified", BeTrue())))
 			for _, counter := range moved {
-				for _, host := range []string{"node=h1", "node=h2"} {
+				for _, host := range hosts {
 					Expect(run).To(match.Count(counter, BeNumerically(">", 0), host))
 				}
 			}
 			Expect(run).To(match.Count("retry_exceeded_err", BeZero()))
 			Expect(run).To(match.Count("socket_refused", BeZero()))
 		},
-		intact("when packets are lost at random", "at: [leaf1-leaf2], kind: loss, probability: 2%", ahead, back),
+		// Enough of them for both to see and to mend.
+		Entry("when packets are lost at random", "at: [leaf1-leaf2], kind: loss, probability: 4%", []string{"node=h1", "node=h2"}, []string{ahead, back}, SpecTimeout(3*time.Minute)),
 		intact("when packets are lost in bursts on the soft-host's link", "at: [h1-leaf1], kind: loss, gilbert_elliott: {p: 1%, r: 30%, loss_bad: 60%, loss_good: 0%}", ahead, back),
 		intact("when packets arrive twice", "at: [leaf1-leaf2], kind: duplicate, probability: 5%", dup),
 		intact("when packets overtake each other", "at: [leaf1-leaf2], kind: reorder, probability: 2%, delay: 100us", ahead, back),
@@ -124,7 +129,7 @@ var _ = Describe("workloads between a soft-host and an rxe-host", func() {
 	}, SpecTimeout(2*time.Minute))
 })
 
-// intact is an entry: the keys of the fault, and the counters that it must move at both hosts.
+// intact is an entry: the keys of the fault, and the counters that it must move at one host or the other.
 func intact(when, keys string, moved ...string) TableEntry {
-	return Entry(when, keys, moved, SpecTimeout(3*time.Minute))
+	return Entry(when, keys, []string{"node=h*"}, moved, SpecTimeout(3*time.Minute))
 }
