@@ -107,19 +107,27 @@ func (f *Fabric) JudgeKeepUp() error {
 }
 
 // KeepUp says whether the machine has kept up, with the kernel's nodes and with the soft ones.
-func (f *Fabric) KeepUp() error {
-	var real, slow []error
-	for _, err := range []error{f.Fabric.KeepUp(), f.soft.KeepUp()} {
+func (f *Fabric) KeepUp() error { return both(f.Fabric.KeepUp(), f.soft.KeepUp()) }
+
+// both joins what two parts say of themselves: it is fabric.ErrSlow where neither says more than that.
+func both(parts ...error) error {
+	var worse, slow []error
+	for _, err := range parts {
 		if errors.Is(err, fabric.ErrSlow) {
 			slow = append(slow, err)
 		} else {
-			real = append(real, err)
+			worse = append(worse, err)
 		}
 	}
-	if err := errors.Join(real...); err != nil {
-		return fmt.Errorf("%w%w", err, errors.Join(slow...))
+	late := errors.Join(slow...)
+	err := errors.Join(worse...)
+	switch {
+	case err == nil:
+		return late
+	case late == nil:
+		return err
 	}
-	return errors.Join(slow...)
+	return fmt.Errorf("%w\n%v", err, late) // and not ErrSlow
 }
 
 // Warnings are what was rounded or could not be had exactly.

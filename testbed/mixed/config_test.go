@@ -3,6 +3,7 @@
 package mixed
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +94,26 @@ func TestFaultsAreTheCablesWhateverStandsAtTheirEnds(t *testing.T) {
 	fast := faults.Spec{Name: "fast", Kind: faults.RateLimit, At: []string{"h1:eth0"}, Rate: 1000 * topo.Gbps}
 	if err := cfg.CheckFault(fast); err == nil || !strings.Contains(err.Error(), "no more than the fault leaves") {
 		t.Errorf("a limit above the rate: %v", err)
+	}
+}
+
+func TestAFabricIsOnlySlowWhereNeitherPartIsWorse(t *testing.T) {
+	slow, lost := fabric.OnlySlow(errors.New("late")), errors.New("lost")
+	for _, c := range []struct {
+		parts [2]error
+		slow  bool
+		says  string
+	}{
+		{[2]error{nil, nil}, false, ""}, {[2]error{nil, slow}, true, "late"}, {[2]error{slow, slow}, true, "late\nlate"},
+		{[2]error{lost, nil}, false, "lost"}, {[2]error{slow, lost}, false, "lost\nlate"},
+	} {
+		err := both(c.parts[:]...)
+		says := ""
+		if err != nil {
+			says = err.Error()
+		}
+		if errors.Is(err, fabric.ErrSlow) != c.slow || says != c.says {
+			t.Errorf("%v: %q, only slow: %v", c.parts, says, errors.Is(err, fabric.ErrSlow))
+		}
 	}
 }
