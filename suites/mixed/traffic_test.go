@@ -114,6 +114,39 @@ var _ = Describe("workloads between a soft-host and an rxe-host", func() {
 		intact("when the rxe-host's link flaps", "at: [leaf2-h2], kind: flap, period: 12ms, down: 500us, schedule: {at: 1ms}", back),
 	)
 
+	// A linux-switch marks what two hosts send to one; that one, whose NIC knows DCQCN, tells both. The soft-host slows down. The
+	// rxe-host hears of it and does nothing, not even harm.
+	It("carry congestion's marks from a linux-switch and CNPs back", func(ctx SpecContext) {
+		run := bed.Run(ctx, `apiVersion: rocebed/v1
+name: mixed-dcqcn
+seed: 11
+backend: kernel
+dilation: 256
+topology:
+  star: {hosts: 3}
+  rate: 10Gbps
+  override:
+    - {node: "h[13]", kind: soft-host}
+nics:
+  override:
+    - {node: "h[13]", dcqcn: paper}
+switches:
+  ecn: {kmin: 20KB, kmax: 100KB, pmax: 50%}
+workloads:
+  - {name: soft, kind: write, from: [h3], to: [h1], size: 64KiB, messages: 40, qp: {timeout: 12}}
+  - {name: rxe, kind: write, from: [h2], to: [h1], size: 64KiB, messages: 40, qp: {timeout: 12}}
+`)
+		Expect(run).To(match.Pass())
+		for _, w := range run.Workloads {
+			Expect(w).To(match.BeIntact())
+		}
+		Expect(run).To(match.Count("ecn_marked", BeNumerically(">", 0), "node=leaf1"))
+		Expect(run).To(match.Count("np_ecn_marked_roce_packets", BeNumerically(">", 0), "node=h1"))
+		Expect(run).To(match.Count("np_cnp_sent", BeNumerically(">", 0), "node=h1"))
+		Expect(run).To(match.Count("rp_cnp_handled", BeNumerically(">", 0), "node=h3"))
+		Expect(run).To(match.Count("retry_exceeded_err", BeZero()))
+	}, SpecTimeout(2*time.Minute))
+
 	// A propagation delay is the cable's: six links there and back. A port that held frames as well would add one for each of its
 	// own, and half of one is more than the machine takes for the rest.
 	It("take the links' delay once", func(ctx SpecContext) {
