@@ -45,7 +45,7 @@ func kernelCheck(s *Scenario, d loop.Dilation) error {
 	} else {
 		errs = append(errs, strict.Under("topology", k.Check()), k.CheckSettings())
 	}
-	return errors.Join(append(errs, s.checkFaults(check))...)
+	return errors.Join(append(errs, s.checkFaults(Kernel, d, check))...)
 }
 
 func buildKernel(ctx context.Context, cfg BuildConfig) (fabric.Fabric, error) {

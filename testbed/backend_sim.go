@@ -31,9 +31,9 @@ func simConfig(s *Scenario) sim.Config {
 }
 
 // simCheck refuses what virtual time has not.
-func simCheck(s *Scenario, _ loop.Dilation) error {
+func simCheck(s *Scenario, d loop.Dilation) error {
 	cfg := simConfig(s)
 	errs := []error{cfg.Check()}
-	errs = append(errs, s.checkFaults(cfg.CheckFault))
+	errs = append(errs, s.checkFaults(Sim, d, cfg.CheckFault))
 	return errors.Join(errs...)
 }

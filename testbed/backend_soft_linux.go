@@ -42,7 +42,7 @@ func SoftHostIfAsked() { soft.ProcessIfAsked() }
 func softCheck(s *Scenario, d loop.Dilation) error {
 	cfg := soft.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
 	errs := []error{cfg.Check()}
-	errs = append(errs, s.checkFaults(cfg.CheckFault))
+	errs = append(errs, s.checkFaults(Soft, d, cfg.CheckFault))
 	return errors.Join(errs...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo/strict"
@@ -91,11 +92,11 @@ func (c *checker) scope() faults.Scope {
 	return scope
 }
 
-// checkFaults asks a backend which of the faults it can't make.
-func (s *Scenario) checkFaults(can func(faults.Spec) error) error {
+// checkFaults asks a backend which of the faults can't be made there. nodes is asked for those that its nodes make.
+func (s *Scenario) checkFaults(b Backend, d loop.Dilation, nodes func(faults.Spec) error) error {
 	var errs []error
 	for i := range s.Faults {
-		errs = append(errs, strict.Under(s.faultKeys[i], can(s.Faults[i])))
+		errs = append(errs, strict.Under(s.faultKeys[i], s.canFault(b, d, s.Faults[i], nodes)))
 	}
 	return errors.Join(errs...)
 }

@@ -3,19 +3,14 @@ package testbed
 import (
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults/packet"
-	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/workloads"
 )
 
-// connected takes word of connections from the engine to an injector whose faults name packets by them; nil: it has none.
+// connected takes word of connections from the engine to the injectors, whose faults name packets by them.
 func (t *traffic) connected() func(workloads.Connection) {
-	in, ok := t.fab.Injector().(fabric.Connector)
-	if !ok {
-		return nil
-	}
 	return func(c workloads.Connection) {
 		t.time.loop().Post(func() {
-			in.Connect(packet.Connection{
+			t.injectors.Connect(packet.Connection{
 				Workload: c.Workload, Flow: uint32(c.Index), Number: uint32(c.Number), From: connectionEnd(c.From), To: connectionEnd(c.To),
 			})
 		})

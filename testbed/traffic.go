@@ -31,6 +31,8 @@ type traffic struct {
 	up   chan struct{} // closed at the workloads' time zero
 	over chan struct{} // closed when workloads and faults have ended
 	s    *sampler
+	// injectors makes the faults, on the loop.
+	injectors *Injectors
 
 	// On the loop.
 	faults      *faultRun
@@ -85,6 +87,7 @@ func newTraffic(r *run, fab fabric.Fabric) *traffic {
 		r: r, fab: fab, time: timekeeperOf(fab, r.opt.Progress), up: make(chan struct{}), over: make(chan struct{}),
 		faults: newFaultRun(r.s.Faults, r.s.Seed), finished: map[string]bool{}, spans: map[string]*span{},
 	}
+	t.injectors = NewInjectors(r.s, r.choice.Backend, fab, t.time.loop())
 	r.clock = t.elapsed
 	return t
 }
@@ -101,6 +104,7 @@ func (t *traffic) run(ctx context.Context) {
 	stopCaptures := t.capture(ctx)
 	cfg := engineConfig(t.fab, t.r.s, t.observe)
 	cfg.Connected = t.connected()
+	t.injectors.Hook(&cfg)
 	engine, err := workloads.NewEngine(cfg, t.r.s.Workloads)
 	if err != nil {
 		t.r.problem("workloads: %v", err)
@@ -117,17 +121,16 @@ func (t *traffic) run(ctx context.Context) {
 	t.last = t.s.once(after, metrics.After, t.elapsed())
 	t.compareCaptures()
 	t.collectResults()
+	if err := t.injectors.Close(); err != nil {
+		t.r.problem("faults: %v", err)
+	}
 }
 
 // prepareFaults lets the backend do ahead what would make faults strike late. What fails here
 // fails again, and loudly, when the fault is due.
 func (t *traffic) prepareFaults() {
-	p, ok := t.fab.Injector().(fabric.Preparer)
-	if !ok {
-		return
-	}
 	for _, spec := range t.r.s.Faults {
-		if err := p.Prepare(spec); err != nil {
+		if err := t.injectors.Prepare(spec); err != nil {
 			t.tell(record.Event{Source: "fault", Name: spec.Name, What: "not prepared", Text: err.Error(), Level: "warning"})
 		}
 	}
@@ -139,7 +142,7 @@ func (t *traffic) start(engine *workloads.Engine) {
 	ctl := t.time.loop()
 	ctl.Post(func() {
 		f := t.faults
-		f.loop, f.dilation, f.injector = ctl, t.fab.Dilation(), t.fab.Injector()
+		f.loop, f.dilation, f.injector = ctl, t.fab.Dilation(), t.injectors
 		f.event, f.changed = t.tell, t.look
 		if len(t.r.s.Workloads) == 0 {
 			t.enginesDone = true

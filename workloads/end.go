@@ -34,6 +34,9 @@ type end struct {
 	onAddress func(address) // word of the peer
 	wcs       []verbs.WC
 	closed    bool
+	handle    *End           // where somebody watches
+	held      *uint64        // counts receives that are held back; nil: none are
+	due       []verbs.RecvWR // held back
 	again     loop.Timer
 	onWC      func(*verbs.WC)
 	onDrain   func()      // after the completions of one event
@@ -43,6 +46,7 @@ type end struct {
 // endConfig is what an end is made of.
 type endConfig struct {
 	workload string
+	flow     int
 	memory   int  // bytes to register; 0: none
 	bytes    bool // the memory must have bytes
 	kind     verbs.MemoryKind
@@ -114,7 +118,12 @@ func (d *end) open(limit loop.Duration, done func(error)) {
 		}
 		d.qp.Modify(attr, mask, done)
 	}}, step{"arm cq", func(done func(error)) { done(d.cq.ReqNotify(false)) }})
-	inOrder(d.l, limit, steps, func(err error) { done(d.wrap(err)) })
+	inOrder(d.l, limit, steps, func(err error) {
+		if err == nil {
+			d.opened()
+		}
+		done(d.wrap(err))
+	})
 }
 
 // wrap says whose error it is.
@@ -216,6 +225,7 @@ func (d *end) drain() {
 // close destroys what open made, youngest first. It goes on after an error and returns the first.
 func (d *end) close(limit loop.Duration, done func(error)) {
 	d.closed = true
+	d.closing()
 	d.l.Disarm(&d.again)
 	var first error
 	var steps []step

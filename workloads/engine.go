@@ -33,6 +33,8 @@ type Config struct {
 	Observer       Observer // may be nil
 	// Connected is told of every flow whose queue pairs are in RTS, as Observer is of events, and before the workload starts. May be nil.
 	Connected func(Connection)
+	// Watch hears of every end of a queue pair. May be nil.
+	Watch Watcher
 }
 
 // Engine runs workloads. Its coordinator lives on the loop of the first NIC.
@@ -61,6 +63,7 @@ type nic struct {
 	pd verbs.PD
 	// phantom says that memory needs no bytes: every NIC of the engine can do without.
 	phantom bool
+	watch   Watcher
 }
 
 // Report is the outcome of all workloads.
@@ -102,7 +105,7 @@ func NewEngine(cfg Config, specs []Spec) (*Engine, error) {
 	}
 	phantom := phantoms(cfg.NICs)
 	for _, n := range cfg.NICs {
-		s := &nic{NIC: n, l: n.Device.Loop(), phantom: phantom}
+		s := &nic{NIC: n, l: n.Device.Loop(), phantom: phantom, watch: cfg.Watch}
 		e.nics[n.Port] = s
 		e.list = append(e.list, s)
 	}

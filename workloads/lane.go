@@ -91,10 +91,10 @@ func newLane(c *collective, index int, from, to *rankEnd, shard, units, slice in
 		return uint32(streamKey(c.r.e.cfg.Seed, s.Name, purpose, index))
 	}
 	o.end = newEnd(from.nic, fmt.Sprintf("%s (sender of %s)", portName(from.rank.port), w.name), psn("sender psn"), endConfig{
-		workload: s.Name, service: verbs.RC, sendWR: o.depth + 1, attr: s.attr(from.nic.Device.Attr(), mtu, index),
+		workload: s.Name, flow: index, service: verbs.RC, sendWR: o.depth + 1, attr: s.attr(from.nic.Device.Attr(), mtu, index),
 	})
 	in.end = newEnd(to.nic, fmt.Sprintf("%s (receiver of %s)", portName(to.rank.port), w.name), psn("receiver psn"), endConfig{
-		workload: s.Name, service: verbs.RC, recvWR: w.slots, memory: in.y.bytes(), kind: verbs.GPUMemory,
+		workload: s.Name, flow: index, service: verbs.RC, recvWR: w.slots, memory: in.y.bytes(), kind: verbs.GPUMemory,
 		access: verbs.LocalWrite | verbs.RemoteWrite, attr: s.attr(to.nic.Device.Attr(), mtu, index),
 	})
 	o.end.onWC, o.end.onDrain = w.sent, func() { w.pump(); from.advance() }
@@ -116,7 +116,7 @@ func (w *lane) prepareIn() error {
 		for range w.slots {
 			in.recvs = append(in.recvs, verbs.RecvWR{})
 		}
-		if err := in.qp.PostRecv(in.recvs...); err != nil {
+		if err := in.postRecv(in.recvs); err != nil {
 			return in.wrap(fmt.Errorf("post receives: %w", err))
 		}
 		in.recvs = in.recvs[:0]
@@ -286,7 +286,7 @@ func (w *lane) arrived(u int, p place) {
 func (w *lane) settle() {
 	in := &w.in
 	if len(in.recvs) > 0 && !w.to.down {
-		err := in.qp.PostRecv(in.recvs...)
+		err := in.postRecv(in.recvs)
 		in.recvs = in.recvs[:0]
 		if err != nil {
 			w.to.fail("", fmt.Sprintf("%s: post receives: %v", w.name, err))

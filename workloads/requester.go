@@ -60,7 +60,7 @@ const (
 func newRequester(f *flow, n *nic) *requester {
 	q := &requester{f: f, y: newLayout(f.size, f.depth)}
 	cfg := endConfig{
-		workload: f.r.spec.Name, memory: q.y.bytes(), bytes: f.op == OpAtomic, access: verbs.LocalWrite, service: f.svc,
+		workload: f.r.spec.Name, flow: f.index, memory: q.y.bytes(), bytes: f.op == OpAtomic, access: verbs.LocalWrite, service: f.svc,
 		sendWR: f.depth + 1, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index),
 	}
 	q.end = newEnd(n, portName(n.Port)+" (requester of "+f.name+")", f.psn("requester psn"), cfg)

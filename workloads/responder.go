@@ -80,7 +80,7 @@ func newResponder(f *flow, n *nic) *responder {
 		access |= verbs.RemoteAtomic
 	}
 	p.end = newEnd(n, portName(n.Port)+" (responder of "+f.name+")", f.psn("responder psn"), endConfig{
-		workload: f.r.spec.Name, memory: p.y.bytes(), bytes: f.op == OpAtomic, access: access, service: f.svc,
+		workload: f.r.spec.Name, flow: f.index, memory: p.y.bytes(), bytes: f.op == OpAtomic, access: access, service: f.svc,
 		recvWR: recvs, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index),
 	})
 	p.reporter = reporter{f.r, f.name, p.end.l, &p.t}
@@ -116,7 +116,7 @@ func (p *responder) receive() error {
 	for i := range p.f.slots {
 		p.recvs = append(p.recvs, p.recv(i))
 	}
-	err := p.qp.PostRecv(p.recvs...)
+	err := p.postRecv(p.recvs)
 	p.recvs = p.recvs[:0]
 	if err != nil {
 		return p.wrap(fmt.Errorf("post receives: %w", err))

@@ -122,7 +122,7 @@ func (p *responder) repost() {
 		p.recvs = p.recvs[:0]
 		return
 	}
-	err := p.qp.PostRecv(p.recvs...)
+	err := p.postRecv(p.recvs)
 	p.recvs = p.recvs[:0]
 	if err != nil {
 		p.fail("", fmt.Sprintf("post receives: %v", err))

@@ -44,6 +44,7 @@ var rooms = []room{
 	{"testbed/soft/remote", with("workloads/verbs/conformance", silicon, below)}, // the suite is for its tests
 	{"testbed/soft", with("testbed/linux", "testbed/soft/remote", "testbed/silicon", silicon, below)},
 	{"testbed/sim", with("testbed/silicon", silicon, below)},
+	{"testbed/hostfault", below},
 	{"testbed/mixed", with("testbed/linux", "testbed/kernel", "testbed/soft", below)},
 	{"testbed/guest", with("images", below)},
 	{"testbed/keeper", with("testbed/linux", "testbed/guest", below)},
@@ -52,7 +53,7 @@ var rooms = []room{
 	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
 	{"testbed/compare", with("testbed/record", "testbed/metrics")},
 	{"testbed/report", with("testbed/analysis", "testbed/compare", "testbed/record", "testbed/metrics", plain)},
-	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/guest", "testbed/keeper",
+	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/hostfault", "testbed/guest", "testbed/keeper",
 		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/compare", "testbed/report", below)},
 
 	{"images", with("topo")},
