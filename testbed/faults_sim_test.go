@@ -250,6 +250,28 @@ func TestReorderingInVirtualTimeLetsJustTheCountedPacketsOvertake(t *testing.T) 
 	}
 }
 
+func TestSoManyPacketsOvertakeInVirtualTimeAsTheWindowSays(t *testing.T) {
+	l := struck(t, hundred, "kind: reorder, probability: 1%, window: 3")
+	if len(l.left) != len(l.arrived) {
+		t.Fatalf("%d packets left, %d arrived", len(l.left), len(l.arrived))
+	}
+	overtaken, i := int64(0), 0
+	for k := 0; k < len(l.left); k++ { // what arrives out of its place is exactly three places late
+		switch {
+		case i < len(l.arrived) && l.arrived[i].bytes == l.left[k].bytes:
+			i++
+		case i+3 < len(l.arrived) && l.arrived[i+3].bytes == l.left[k].bytes:
+			overtaken++
+			l.arrived = slices.Delete(l.arrived, i+3, i+4)
+		default:
+			t.Fatalf("packet %d arrived neither in its place nor behind three others", k)
+		}
+	}
+	if overtaken != l.fault.Hits || overtaken == 0 {
+		t.Errorf("%d packets were overtaken, counted %d", overtaken, l.fault.Hits)
+	}
+}
+
 func TestALimitedRateInVirtualTimeIsWhatTheLinkCarries(t *testing.T) {
 	l := struck(t, hundred, "kind: rate, rate: 1Gbps")
 	if lost := l.lost(t); len(lost) > 0 {

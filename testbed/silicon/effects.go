@@ -25,6 +25,13 @@ func (in *Injector) impairment(s *faults.Spec, from topo.PortRef) (Impairment, e
 	case faults.Delay:
 		imp.Delay = Delay{Delay: s.Delay, Jitter: s.Jitter, Distribution: s.Distribution}
 	case faults.Reorder:
+		if s.Window > 0 {
+			if s.Window > 1<<16-1 {
+				return imp, strict.At("window", "%d packets are more than %d", s.Window, 1<<16-1)
+			}
+			imp.Model = Overtaken{P: p, Gap: uint64(s.Gap), Window: uint16(s.Window)}
+			break
+		}
 		imp.Model = Overtake{P: p, Gap: uint64(s.Gap)}
 		imp.Delay = Delay{Delay: s.Delay}
 	case faults.Duplicate:
@@ -55,17 +62,12 @@ func lacks(k faults.Kind) error {
 // has refuses faults that software nodes don't make.
 func has(s *faults.Spec) error {
 	switch s.Kind {
-	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.BitErrors, faults.RateLimit, faults.MTUShrink, faults.LinkDown, faults.LinkFlap,
+	case faults.Loss, faults.Delay, faults.Reorder, faults.Duplicate, faults.Corrupt, faults.BitErrors, faults.RateLimit, faults.MTUShrink, faults.LinkDown, faults.LinkFlap,
 		faults.Unidirectional, faults.BlackHole, faults.Packets,
 		faults.ECNOff, faults.ECNThresholds, faults.DSCPMap, faults.PFCOff, faults.PFCThresholds, faults.BufferAlpha, faults.BufferShrink, faults.WatchdogOff,
 		faults.HashSeed, faults.StuckQueue, faults.CNPStarved, faults.RouteLate,
 		faults.PFCStorm, faults.SlowDMA, faults.PCIeDowngrade, faults.MTTThrash, faults.NICReset, faults.QPKill, faults.AckDelay, faults.AckCoalesce,
 		faults.CNPOff, faults.CNPCap:
-		return nil
-	case faults.Reorder:
-		if s.Window > 0 {
-			return strict.At("window", "links of software nodes reorder by time alone: give a delay")
-		}
 		return nil
 	}
 	return strict.At("kind", "%w", lacks(s.Kind))

@@ -24,6 +24,7 @@ const (
 	damage
 	double
 	overtake
+	shelve
 )
 
 // model decides with what it needs at hand.
@@ -63,6 +64,14 @@ type Duplicate struct{ P float64 }
 type Overtake struct {
 	P   float64
 	Gap uint64
+}
+
+// Overtaken lets Window packets past some: each with probability P, and no sooner than Gap packets after the last (0 or 1: any). All
+// packets that go on count, whosever they are.
+type Overtaken struct {
+	P      float64
+	Gap    uint64
+	Window uint16
 }
 
 func (m RandomLoss) model() model {
@@ -105,16 +114,21 @@ func (m Duplicate) model() model {
 	return model{3, func(s *stage, _ *link.Frame) verdict { return s.when(drawHit, p, double) }}
 }
 
-func (m Overtake) model() model {
-	p := threshold(m.P)
+func (m Overtake) model() model { return spaced(m.P, m.Gap, overtake) }
+
+func (m Overtaken) model() model { return spaced(m.P, m.Gap, shelve) }
+
+// spaced is a verdict by lot, and no sooner than gap packets after the last.
+func spaced(share float64, gap uint64, what verdict) model {
+	p := threshold(share)
 	return model{4, func(s *stage, _ *link.Frame) verdict {
-		if m.Gap > 1 {
-			if s.state++; s.state < m.Gap {
+		if gap > 1 {
+			if s.state++; s.state < gap {
 				return leave
 			}
 		}
-		v := s.when(drawHit, p, overtake)
-		if v == overtake {
+		v := s.when(drawHit, p, what)
+		if v == what {
 			s.state = 0
 		}
 		return v
@@ -154,6 +168,17 @@ func (m Duplicate) Check() error { return checkShare("duplication", m.P) }
 
 // Check implements Model.
 func (m Overtake) Check() error { return checkShare("reordering", m.P) }
+
+// Check implements Model.
+func (m Overtaken) Check() error {
+	switch {
+	case m.Window == 0:
+		return fmt.Errorf("no packet would overtake: the window must be at least 1")
+	case m.P >= 1 && m.Gap <= 1:
+		return fmt.Errorf("with every packet held back none is left that could overtake: give a probability below 1, or a gap")
+	}
+	return checkShare("reordering", m.P)
+}
 
 func checkShare(name string, p float64) error {
 	if !(p > 0 && p <= 1) {

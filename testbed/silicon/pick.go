@@ -210,25 +210,14 @@ func (w *Wire) later(at loop.Time, do func()) { w.loop.Arm(&loop.Timer{Fire: do}
 
 // goOn sends a frame and its copies on, and right behind them those that have been held for long enough.
 func (w *Wire) goOn(p parcel, when loop.Time) {
+	w.send(p, when)
 	if w.cuts > 0 {
-		for _, f := range append(p.copies, p.frame) {
-			w.lost++
-			w.frames.Put(f)
-		}
 		return
-	}
-	w.next.Send(p.frame, when)
-	for _, c := range p.copies {
-		w.next.Send(c, when)
 	}
 	for _, k := range w.pickers {
 		if k.shelf.Len() > 0 {
-			k.shelf.Pass(k.matcher.Flow(&p.facts), func(p parcel) {
-				w.next.Send(p.frame, when)
-				for _, c := range p.copies {
-					w.next.Send(c, when)
-				}
-			})
+			k.shelf.Pass(k.matcher.Flow(&p.facts), func(p parcel) { w.send(p, when) })
 		}
 	}
+	w.follow(when)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/faults/packet"
 )
 
 // Wire is one direction of a link with everything that goes wrong on it, which strikes after the sending
@@ -78,6 +79,7 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 	var copies [maxStages]*link.Frame
 	twice := 0
 	overtakes := false
+	var shelver *stage // keeps it
 	when := at
 	for _, s := range w.stages {
 		if s.model.is() {
@@ -102,12 +104,21 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 			case overtake:
 				s.hits++
 				overtakes = true
+			case shelve:
+				if shelver == nil && picked.holder == nil && picked.delay == 0 {
+					s.hits++
+					shelver = s
+				}
 			}
 		} else {
 			s.seen++
 			s.hits++
 		}
 		when = when.Add(s.late())
+	}
+	if shelver != nil {
+		shelver.shelf.Put(anyFlow, shelver.window, parcel{f, append(picked.copies, copies[:twice]...), picked.facts})
+		return
 	}
 	if len(w.pickers) > 0 && (picked.holder != nil || picked.delay > 0) {
 		picked.copies = append(picked.copies, copies[:twice]...)
@@ -127,6 +138,34 @@ func (w *Wire) impair(f *link.Frame, at loop.Time) {
 	}
 	w.next.Send(f, when)
 	for _, c := range copies[:twice] {
+		w.next.Send(c, when)
+	}
+	w.follow(when)
+}
+
+// anyFlow is whose packets count on a stage's shelf: all that go on.
+const anyFlow = 0
+
+// follow sends what has been overtaken by enough packets on, right behind the one that has just gone on.
+func (w *Wire) follow(when loop.Time) {
+	for _, s := range w.stages {
+		if s.shelf.Len() > 0 {
+			s.shelf.Pass(anyFlow, func(p parcel) { w.send(p, when) })
+		}
+	}
+}
+
+// send sends a frame with its copies on, unless the link is down by now.
+func (w *Wire) send(p parcel, when loop.Time) {
+	if w.cuts > 0 {
+		for _, f := range append(p.copies, p.frame) {
+			w.lost++
+			w.frames.Put(f)
+		}
+		return
+	}
+	w.next.Send(p.frame, when)
+	for _, c := range p.copies {
 		w.next.Send(c, when)
 	}
 }
@@ -199,6 +238,8 @@ type stage struct {
 	model      model
 	seen, hits uint64
 	state      uint64
+	shelf      packet.Shelf[parcel] // of a model that shelves
+	window     uint16               // packets that overtake one that is shelved
 }
 
 // Allowed says why an impairment can't be put on beside those that are there.
@@ -220,6 +261,9 @@ func (w *Wire) Add(i Impairment) error {
 	s := &stage{Impairment: i}
 	if i.Model != nil {
 		s.model = i.Model.model()
+		if o, ok := i.Model.(Overtaken); ok {
+			s.window = o.Window
+		}
 	}
 	w.stages = append(w.stages, s)
 	slices.SortStableFunc(w.stages, func(a, b *stage) int { return order(a) - order(b) })
@@ -231,6 +275,7 @@ func (w *Wire) Remove(id string) (hits uint64, ok bool) {
 	for i, s := range w.stages {
 		if s.ID == id {
 			w.stages = slices.Delete(w.stages, i, i+1)
+			s.shelf.Drain(func(p parcel) { w.send(p, max(w.loop.Now(), w.last)) }) // what has not been overtaken yet goes on at once
 			return s.hits, true
 		}
 	}

@@ -227,6 +227,40 @@ func TestWhatIsHeldKeepsItsOrderAlsoWhenTheFaultHeals(t *testing.T) {
 	}
 }
 
+func TestSoManyPacketsOvertakeEachThatIsHeldBackAndTheRestGoesOnWhenTheFaultHeals(t *testing.T) {
+	f := &far{}
+	w, p := wireTo(f)
+	if err := w.Add(Impairment{ID: "swap", Model: Overtaken{P: 1, Gap: 10, Window: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	for i := range byte(101) {
+		w.Send(aPacket(p, []byte{i}), loop.Time(i))
+		switch {
+		case i%10 == 9: // the tenth
+		case i%10 == 2 && i > 9:
+			want = append(want, i, i-3)
+		default:
+			want = append(want, i)
+		}
+	}
+	if _, seen, hits, _ := w.Find("swap"); seen != 101 || hits != 10 {
+		t.Errorf("%d of %d packets are counted", hits, seen)
+	}
+	w.Remove("swap")
+	want = append(want, 99) // one packet had overtaken it
+	var got []byte
+	for _, f := range f.frames {
+		got = append(got, f.Packet.Payload[0])
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("they went on in the order\n%v, not\n%v", got, want)
+	}
+	if (Overtaken{P: 1, Window: 3}).Check() == nil || (Overtaken{P: 0.5}).Check() == nil {
+		t.Error("a window that no packet could fill, or an empty one, is taken")
+	}
+}
+
 func TestAWireTakesNoImpairmentTwiceAndNotMoreThanItHolds(t *testing.T) {
 	w, _ := wireTo(&far{})
 	for i := range maxStages {
