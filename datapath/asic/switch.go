@@ -133,6 +133,9 @@ func (s *Switch) SetPower(on bool) {
 	s.spread.forget()
 }
 
+// Powered says whether the switch is on.
+func (s *Switch) Powered() bool { return s.on }
+
 // SetRate changes how fast a port sends, in bits a second of fabric time, from the next frame on. The link's
 // speed stays what it was: quanta count in its bits, and headroom is for what a peer sends at it. A pause frame waits
 // for the frame on the line, which takes longer on a slower one: automatic headroom knows nothing of that.

@@ -3,6 +3,7 @@ package silicon
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -20,6 +21,7 @@ type cut struct {
 
 	period, downFor time.Duration // of a flap; else 0
 	varies          bool          // its times vary about these, exponentially
+	once            bool          // it comes up again after downFor, for good
 	seed            uint64
 
 	// Each end's, on its loop.
@@ -35,6 +37,7 @@ type cut struct {
 type cutEnd struct {
 	in     bool // in force
 	down   bool
+	fell   bool // it has been down
 	turns  uint64
 	before uint64 // losses of carrier
 	timer  loop.Timer
@@ -68,7 +71,7 @@ func (e *cut) turn() {
 
 // next sets a flap's timer for when the link's state ends that began now. Both ends and routing draw the same times.
 func (e *cut) next(t *loop.Timer, l loop.Loop, down bool, turns *uint64) {
-	if e.period == 0 {
+	if e.period == 0 || e.once && !down {
 		return
 	}
 	lasts := e.downFor
@@ -110,14 +113,19 @@ func (e *cut) apply(p *Port) error {
 // set takes the carrier away, or gives it back.
 func (e *cut) set(p *Port, c *cutEnd) {
 	c.down = !c.down
-	p.SetCarrier(!c.down)
+	c.fell = true
+	if p.SetCarrier(!c.down); c.down {
+		p.cutBy = append(p.cutBy, e.name)
+	} else {
+		p.mendedBy(e.name)
+	}
 	e.next(&c.timer, p.Loop, c.down, &c.turns)
 }
 
 func (e *cut) verify(p *Port) error {
 	c := e.end(p)
 	switch {
-	case !c.in || p.lost == c.before:
+	case !c.in || !c.fell:
 		return fmt.Errorf("%s: it has not lost its carrier", p.Ref)
 	case e.period == 0 && !p.Wire.IsCut():
 		return fmt.Errorf("%s: its wire carries frames", p.Ref)
@@ -137,13 +145,18 @@ func (e *cut) heal(p *Port) {
 	if c.down {
 		c.down = false
 		p.SetCarrier(true)
+		p.mendedBy(e.name)
 	}
 	c.in = false
 }
 
+// clean allows for another fault that has the link down at the moment.
 func (e *cut) clean(p *Port) error {
-	if p.Wire.IsCut() || p.down > 0 {
-		return fmt.Errorf("%s: it has no carrier", p.Ref)
+	switch {
+	case e.end(p).down || slices.Contains(p.cutBy, e.name):
+		return fmt.Errorf("%s: %s still has its link down", p.Ref, e.name)
+	case p.down != len(p.cutBy) || p.Wire.IsCut() != (p.down > 0):
+		return fmt.Errorf("%s: it has no carrier, for no fault's sake", p.Ref)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func has(s *faults.Spec) error {
 	case faults.Loss, faults.Delay, faults.Reorder, faults.Duplicate, faults.Corrupt, faults.BitErrors, faults.RateLimit, faults.MTUShrink, faults.LinkDown, faults.LinkFlap,
 		faults.Unidirectional, faults.BlackHole, faults.Packets,
 		faults.ECNOff, faults.ECNThresholds, faults.DSCPMap, faults.PFCOff, faults.PFCThresholds, faults.BufferAlpha, faults.BufferShrink, faults.WatchdogOff,
-		faults.HashSeed, faults.StuckQueue, faults.CNPStarved, faults.RouteLate,
+		faults.HashSeed, faults.StuckQueue, faults.CNPStarved, faults.RouteLate, faults.Reboot,
 		faults.PFCStorm, faults.SlowDMA, faults.PCIeDowngrade, faults.MTTThrash, faults.NICReset, faults.QPKill, faults.AckDelay, faults.AckCoalesce,
 		faults.CNPOff, faults.CNPCap:
 		return nil

@@ -25,11 +25,12 @@ type Injector struct {
 	connections []packet.Connection // that there have been
 	picking     []*picked           // effects in force that hear of more
 	slowed      map[int]string      // ports, by number, whose rate a fault limits
+	off         map[string]string   // switches that are rebooting, and the fault's name
 }
 
 // NewInjector makes an injector for the ports that port finds, in a fabric of a plan, settings and a seed. routing hears of links that are down.
 func NewInjector(cfg Config, ctl loop.Loop, port func(topo.PortRef) *Port, routing *Routing) *Injector {
-	return &Injector{plan: cfg.Plan, settings: cfg.Settings, seed: cfg.Seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}}
+	return &Injector{plan: cfg.Plan, settings: cfg.Settings, seed: cfg.Seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}, off: map[string]string{}}
 }
 
 // effect is what a fault does at one place: a direction of a link, or a link. Its methods with a port run on that port's loop,
@@ -169,6 +170,10 @@ func (in *Injector) inSwitches(spec *faults.Spec) (out []effect, err error) {
 		return nil, named(spec.Name, "", err)
 	}
 	for _, t := range targets {
+		if spec.Kind == faults.Reboot {
+			out = append(out, in.reboot(spec, t.Port.Node))
+			continue
+		}
 		e, err := in.setting(spec, t.Port)
 		if err != nil {
 			return nil, named(spec.Name, "", err)

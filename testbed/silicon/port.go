@@ -2,6 +2,7 @@ package silicon
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -21,6 +22,7 @@ type Port struct {
 	device link.Receiver // takes what comes in
 	index  uint16        // of the port there
 	down   int           // faults that have the link down
+	cutBy  []string      // and their names
 	lost   uint64        // times that the port lost its carrier
 	own    []string
 	tap    *tap
@@ -83,6 +85,13 @@ func (p *Port) SetCarrier(up bool) {
 		if p.down--; p.down == 0 {
 			p.end.SetLink(true)
 		}
+	}
+}
+
+// mendedBy forgets that a fault had the link down.
+func (p *Port) mendedBy(fault string) {
+	if i := slices.Index(p.cutBy, fault); i >= 0 {
+		p.cutBy = slices.Delete(p.cutBy, i, i+1)
 	}
 }
 

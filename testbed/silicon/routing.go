@@ -17,7 +17,8 @@ import (
 type Routing struct {
 	plan     *topo.Plan
 	switches map[string]*Switch
-	down     map[int]bool    // links, by index
+	held     map[int]int     // links that are down, by index, and for how many faults
+	down     map[int]bool    // the same links
 	changed  map[string]bool // switches that have other routes than the plan's
 	known    map[string]map[string][][]uint16
 	late     map[string]*lateness // switches that hear of links late
@@ -55,15 +56,26 @@ func (r *Routing) Hasten(node string) {
 
 // NewRouting makes the routing of a plan's switches, by name.
 func NewRouting(plan *topo.Plan, switches map[string]*Switch) *Routing {
-	return &Routing{plan: plan, switches: switches, down: map[int]bool{}, changed: map[string]bool{}, known: map[string]map[string][][]uint16{}, late: map[string]*lateness{}}
+	return &Routing{plan: plan, switches: switches, held: map[int]int{}, down: map[int]bool{}, changed: map[string]bool{}, known: map[string]map[string][][]uint16{}, late: map[string]*lateness{}}
 }
 
-// SetLink says that a link is up or down, and tells the switches whose routes that changes.
-func (r *Routing) SetLink(link int, up bool) {
-	if up {
-		delete(r.down, link)
-	} else {
-		r.down[link] = true
+// SetLink says that a link is up or down, for one fault of perhaps several, and tells the switches whose routes that changes.
+func (r *Routing) SetLink(link int, up bool) { r.SetLinks([]int{link}, up) }
+
+// SetLinks is SetLink for several links at once.
+func (r *Routing) SetLinks(links []int, up bool) {
+	for _, link := range links {
+		if up {
+			r.held[link]--
+		} else {
+			r.held[link]++
+		}
+		if r.held[link] > 0 {
+			r.down[link] = true
+		} else {
+			delete(r.held, link)
+			delete(r.down, link)
+		}
 	}
 	want := r.routes()
 	nodes := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(r.changed))
