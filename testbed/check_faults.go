@@ -61,8 +61,12 @@ func (c *checker) schedules() {
 		}
 		err := f.Schedule.Refers(known)
 		c.take(key, strict.Under("schedule", err))
-		if err == nil && len(faults.Triggers(c.s.Faults[i:i+1])) > 0 {
-			c.wrong(key+".schedule", "faults that wait for events (when, until, sequence) are described and not driven yet")
+		for _, t := range faults.Triggers(c.s.Faults[i : i+1]) {
+			if err == nil && t.On == faults.OnMetric {
+				if _, err := selectorOf(t); err != nil {
+					c.wrong(key+".schedule", "%v", err)
+				}
+			}
 		}
 		if f.Schedule.Every > 0 && f.Schedule.Count == 0 && len(c.s.Workloads) == 0 {
 			c.wrong(key+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")

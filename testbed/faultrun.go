@@ -26,60 +26,87 @@ type faultRun struct {
 	epoch    loop.Time // when the workloads started
 	event    func(record.Event)
 	changed  func() // after each step, so that the run can see whether it may end
+	scope    faults.Scope
 
-	all    []*oneFault
-	active []*oneFault // in force or on the way in or out, in order of applying
-	ending bool
+	seed     uint64
+	all      []*oneFault
+	active   []*oneFault // in force or on the way in or out, in order of applying
+	started  bool
+	ending   bool
+	lastSeen map[faults.Trigger]string // of what was waited for and had not come
 }
 
 // oneFault is a fault of the scenario over all its windows.
 type oneFault struct {
 	spec    faults.Spec
+	zero    loop.Time      // what its schedule counts from
 	course  *faults.Course // when it strikes; as which, the turn says
 	turn    faults.Turn    // the one in force, or the next
 	result  record.Fault
 	window  int // the next turn
 	timer   loop.Timer
 	armed   bool // waits for its next window
+	waiting bool // for an event
 	applied fabric.Applied
 	busy    bool // an injector's answer is awaited
 	healing bool
 	clean   bool // every strike so far was verified clean
 	spent   bool // what it did is not known or can't be undone: it must not strike again
 	ended   bool // no further window comes
+
+	since     loop.Time // when it came into force, the last time
+	cancelled bool      // it was told to end before its schedule does
 }
 
 func newFaultRun(specs []faults.Spec, seed uint64) *faultRun {
-	r := &faultRun{}
-	for i, spec := range specs {
-		r.all = append(r.all, &oneFault{spec: spec, course: faults.NewCourse(&specs[i], seed), clean: true, result: record.Fault{
-			Name: spec.Name, Kind: string(spec.Kind), At: spec.At, MayMiss: spec.MayMiss, Problems: []string{},
-		}})
+	r := &faultRun{seed: seed, lastSeen: map[faults.Trigger]string{}}
+	for _, spec := range specs {
+		r.add(spec)
 	}
 	return r
 }
 
+// add takes one more fault in, which is planned by start, or by plan where that has been.
+func (r *faultRun) add(spec faults.Spec) *oneFault {
+	f := &oneFault{spec: spec, clean: true, result: record.Fault{
+		Name: spec.Name, Kind: string(spec.Kind), At: spec.At, MayMiss: spec.MayMiss, Problems: []string{},
+	}}
+	f.course = faults.NewCourse(&f.spec, r.seed)
+	f.timer.Fire = func() { r.fire(f) }
+	r.all = append(r.all, f)
+	return f
+}
+
 // start plans every fault. The schedule counts from now.
 func (r *faultRun) start(epoch loop.Time) {
-	r.epoch = epoch
+	r.epoch, r.started = epoch, true
 	for _, f := range r.all {
-		f.timer.Fire = func() { r.fire(f) }
+		f.zero = epoch
+	}
+	for _, f := range r.all {
 		r.plan(f)
 	}
 }
 
-// plan arms the fault's next window, if there is one.
+// plan arms the fault's next window, if there is one and it is known when.
 func (r *faultRun) plan(f *oneFault) {
 	turn, state := f.course.Turn(f.window)
-	if state != faults.Due || r.ending || f.spent {
+	f.waiting = false
+	switch {
+	case state == faults.Over || r.ending || f.spent:
 		f.ended = true
+		r.healedForGood(f)
 		r.changed()
-		return
+	case state == faults.Waiting:
+		f.waiting = true
+		r.tell(f, "planned", fmt.Sprintf("to strike %v after %s", turn.Start, f.spec.Schedule.When), "")
+		r.changed()
+	default:
+		f.turn = turn
+		r.tell(f, "planned", fmt.Sprintf("to strike at %v", turn.Start), "")
+		f.armed = true
+		r.loop.Arm(&f.timer, f.zero.Add(turn.Start))
 	}
-	f.turn = turn
-	r.tell(f, "planned", fmt.Sprintf("to strike at %v", turn.Start), "")
-	f.armed = true
-	r.loop.Arm(&f.timer, r.epoch.Add(turn.Start))
 }
 
 func (r *faultRun) fire(f *oneFault) {
@@ -95,8 +122,13 @@ func (r *faultRun) fire(f *oneFault) {
 }
 
 func (r *faultRun) apply(f *oneFault) {
-	r.active = append(r.active, f)
 	f.window++
+	if err := r.composes(f); err != nil {
+		r.fail(f, "it can't come into force: %v", err)
+		r.plan(f)
+		return
+	}
+	r.active = append(r.active, f)
 	answered, given := false, false
 	began := r.loop.Now().Sub(r.epoch)
 	r.ask(f, "apply", applyDeadline, func(done func(error)) {
@@ -130,6 +162,8 @@ func (r *faultRun) apply(f *oneFault) {
 		// The first packets may be hit long before an injector can answer: whoever reads the events
 		// must not take what happened in between for having happened without the fault.
 		r.tell(f, "applied", fmt.Sprintf("in force since some time after %v", began.Round(time.Microsecond)), "")
+		f.since = r.loop.Now()
+		r.inForce(f)
 		r.verify(f)
 	})
 }
@@ -145,12 +179,43 @@ func (r *faultRun) verify(f *oneFault) {
 		switch {
 		case r.ending:
 			r.healNext()
-		case f.turn.End != faults.Forever:
-			f.armed = true
-			r.loop.Arm(&f.timer, r.epoch.Add(f.turn.End))
+		case f.cancelled:
+			r.heal(f)
+		default:
+			r.armEnd(f)
 		}
 		r.changed()
 	})
+}
+
+// armEnd arms the end of the window that is open, as far as it is known.
+func (r *faultRun) armEnd(f *oneFault) {
+	turn, state := f.course.Turn(f.window - 1)
+	switch {
+	case state != faults.Due: // what ends it came before it was in force
+		r.heal(f)
+	case turn.End != faults.Forever:
+		f.armed = true
+		r.loop.Arm(&f.timer, f.zero.Add(turn.End))
+	}
+}
+
+// composes says why a fault that is due can't be in force beside those that are.
+func (r *faultRun) composes(f *oneFault) error {
+	if r.scope.Topology == nil {
+		return nil
+	}
+	var together []faults.Spec
+	for _, a := range r.active {
+		together = append(together, always(a.turn.Spec))
+	}
+	return faults.Together(append(together, always(f.turn.Spec)), r.scope)[len(together)]
+}
+
+// always is a fault as if it were in force all the time.
+func always(s faults.Spec) faults.Spec {
+	s.Schedule = faults.Schedule{}
+	return s
 }
 
 // heal undoes the fault, reads its hits, which are then all that there will be, and checks that nothing of it is left.
@@ -236,7 +301,7 @@ func (r *faultRun) end() {
 			f.armed = false
 		}
 		if f.applied == nil && !f.busy {
-			f.ended = true
+			f.ended = true // and if it waits for an event, it has waited in vain
 		}
 	}
 	r.healNext()
@@ -256,14 +321,14 @@ func (r *faultRun) healNext() {
 // settled says that nothing is in force or on its way.
 func (r *faultRun) settled() bool { return len(r.active) == 0 }
 
-// over says that no further window of any fault comes and none is in force that ends by itself.
+// over says that no further window of any fault comes by itself and none is in force that ends by itself.
 func (r *faultRun) over() bool {
 	for _, f := range r.all {
 		open := false
 		if f.applied != nil && !f.busy && !f.armed {
-			open = true // until the end of the run
+			open = true // until the end of the run, or an event
 		}
-		if !f.ended && !open {
+		if !f.ended && !open && !f.waiting {
 			return false
 		}
 	}
@@ -317,7 +382,7 @@ func (r *faultRun) results() []record.Fault {
 		switch {
 		case f.spec.MayMiss:
 		case f.result.Strikes == 0 && len(f.result.Problems) == 0:
-			f.result.Problems = append(f.result.Problems, fmt.Sprintf("it never came into force: the run was over before %v (may_miss: true allows that)", f.spec.Schedule.At))
+			f.result.Problems = append(f.result.Problems, fmt.Sprintf("it never came into force: %s (may_miss: true allows that)", r.whyNever(f)))
 		case f.result.Hits == 0 && f.result.Strikes > 0:
 			f.result.Problems = append(f.result.Problems, "it hit nothing (may_miss: true allows that)")
 		}

@@ -99,6 +99,7 @@ func (s *sampler) start(ctx context.Context, t *traffic) (ended chan struct{}) {
 			for _, f := range then {
 				s.time.loop().Post(func() { f(m) })
 			}
+			s.time.loop().Post(func() { t.faults.reading(m) })
 			s.status(m, t)
 			timer.Reset(max(samplePeriod, sampleShare*time.Since(begin)))
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -42,6 +43,7 @@ type traffic struct {
 	finished    map[string]bool
 	closed      bool
 	early       []workloads.Event // of before there was a time zero
+	sighted     []func()          // packets that were watched for, likewise
 
 	// Read by anyone once run has returned.
 	engine       *workloads.Engine
@@ -102,6 +104,7 @@ func (t *traffic) run(ctx context.Context) {
 
 	t.prepareFaults()
 	stopCaptures := t.capture(ctx)
+	stopWatches := t.watch(ctx)
 	cfg := engineConfig(t.fab, t.r.s, t.observe)
 	cfg.Connected = t.connected()
 	t.injectors.Hook(&cfg)
@@ -115,6 +118,7 @@ func (t *traffic) run(ctx context.Context) {
 		t.wait(ctx)
 		stop()
 	}
+	stopWatches()
 	stopCaptures()
 	t.r.step("reading every counter again")
 	after := context.WithoutCancel(ctx)
@@ -143,7 +147,7 @@ func (t *traffic) start(engine *workloads.Engine) {
 	ctl.Post(func() {
 		f := t.faults
 		f.loop, f.dilation, f.injector = ctl, t.fab.Dilation(), t.injectors
-		f.event, f.changed = t.tell, t.look
+		f.event, f.changed, f.scope = t.tell, t.look, faults.Scope{Topology: t.r.s.Topology, Plan: t.r.s.Plan, Seed: t.r.s.Seed}
 		if len(t.r.s.Workloads) == 0 {
 			t.enginesDone = true
 			t.begin(ctl.Now())
@@ -174,6 +178,10 @@ func (t *traffic) begin(zero loop.Time) {
 	}
 	t.early = nil
 	t.faults.start(zero)
+	for _, f := range t.sighted {
+		f()
+	}
+	t.sighted = nil
 	t.look()
 }
 
@@ -271,8 +279,10 @@ func (t *traffic) take(e workloads.Event) {
 	switch e.Kind {
 	case workloads.EventStarted:
 		t.time.ask(t.s, func(m metrics.Reading) { t.span(e.Workload).before = retries(m) })
+		defer t.faults.hear(faults.Trigger{On: faults.OnWorkload, Name: e.Workload, State: faults.Started}, "")
 	case workloads.EventFinished:
 		t.finished[e.Workload], t.lastDone = true, e.Workload
+		defer t.faults.hear(faults.Trigger{On: faults.OnWorkload, Name: e.Workload, State: faults.Finished}, "")
 		t.time.ask(t.s, func(m metrics.Reading) {
 			sp := t.span(e.Workload)
 			sp.after, sp.ended = retries(m), true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 )
@@ -108,7 +109,10 @@ func (v *virtualTime) read(t *traffic) {
 		v.readings, v.period = 1, 2*v.period
 	}
 	v.due = now.Add(v.period)
-	v.s.once(context.Background(), metrics.During, now.Sub(t.zero))
+	m := v.s.once(context.Background(), metrics.During, now.Sub(t.zero))
+	if len(t.faults.triggers(faults.OnMetric)) > 0 {
+		v.loop().Post(func() { t.faults.reading(m) })
+	}
 }
 
 // counted is a reading of NICs' totals alone.

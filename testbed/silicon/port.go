@@ -18,14 +18,15 @@ type Port struct {
 	Wire   *Wire
 	Link   *topo.Link
 
-	end    end
-	device link.Receiver // takes what comes in
-	index  uint16        // of the port there
-	down   int           // faults that have the link down
-	cutBy  []string      // and their names
-	lost   uint64        // times that the port lost its carrier
-	own    []string
-	tap    *tap
+	end     end
+	device  link.Receiver // takes what comes in
+	index   uint16        // of the port there
+	down    int           // faults that have the link down
+	cutBy   []string      // and their names
+	lost    uint64        // times that the port lost its carrier
+	own     []string
+	tap     *tap
+	watches []*watch
 }
 
 // end is what a port's device lets be done to the port.
@@ -52,6 +53,9 @@ func (p *Port) Receive(f *link.Frame) {
 	if p.tap != nil && p.down == 0 {
 		p.tap.received(f, p.Loop.Now())
 	}
+	if len(p.watches) > 0 && p.down == 0 {
+		look(p.watches, f, p.Loop.Now())
+	}
 	f.Port = p.index
 	p.device.Receive(f)
 }
@@ -59,7 +63,7 @@ func (p *Port) Receive(f *link.Frame) {
 // Inlet is where frames that come in at the port go, as port index of what: straight into the device, unless
 // something looks at them at the port.
 func (p *Port) Inlet() (to link.Receiver, index uint16) {
-	if p.tap != nil {
+	if p.tap != nil || len(p.watches) > 0 {
 		return p, p.index
 	}
 	return p.device, p.index

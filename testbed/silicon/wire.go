@@ -23,6 +23,7 @@ type Wire struct {
 	cuts    int       // faults that have the link down
 	last    loop.Time // when the last frame that keeps its place goes on
 	tap     *tap
+	watches []*watch // the port's
 	keep    bool
 
 	passed uint64 // frames that came from the port
@@ -42,6 +43,9 @@ func (w *Wire) Send(f *link.Frame, at loop.Time) {
 	}
 	if w.tap != nil {
 		w.tap.sent(f, at)
+	}
+	if len(w.watches) > 0 {
+		look(w.watches, f, w.loop.Now())
 	}
 	if len(w.stages) == 0 && len(w.pickers) == 0 && w.cuts == 0 && at >= w.last {
 		w.next.Send(f, at)

@@ -10,6 +10,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/silicon"
@@ -22,6 +23,7 @@ var _ interface {
 	fabric.Virtual
 	fabric.Kinds
 	fabric.Capturer
+	fabric.Watcher
 	fabric.Tracer
 } = (*Fabric)(nil)
 
@@ -172,6 +174,22 @@ func (f *Fabric) Capture(_ context.Context, ref topo.PortRef, sink fabric.Packet
 		arrives.lead(p)
 		f.keep(-1)
 		return given, 0, err
+	}, nil
+}
+
+// Watch implements fabric.Watcher. It begins, and ends, between drives.
+func (f *Fabric) Watch(_ context.Context, ref topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
+	p := f.port(ref)
+	if p == nil {
+		return nil, fmt.Errorf("%s: there is no such port", ref)
+	}
+	end := p.Watch(class, seen)
+	arrives := f.wires[f.cfg.Plan.PeerNumber(p.Number)]
+	arrives.lead(p)
+	return func() error {
+		end()
+		arrives.lead(p)
+		return nil
 	}, nil
 }
 

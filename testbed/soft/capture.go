@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -22,4 +23,9 @@ func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.Packe
 	return ns.Capture(port.Port, func(at time.Time) loop.Time {
 		return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
 	}, sink)
+}
+
+// Watch implements fabric.Watcher: it looks at every packet that crosses the port's interface until one is of the class.
+func (f *Fabric) Watch(ctx context.Context, port topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
+	return fabric.WatchCaptured(ctx, f, port, class, seen)
 }
