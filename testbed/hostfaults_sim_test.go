@@ -47,3 +47,43 @@ func TestWhereNoReceivesArePostedSendsAreAnsweredByRNRNAKsUntilItHeals(t *testin
 		}
 	}
 }
+
+// ring is an all-reduce over four GPUs, which take turns.
+const ring = `apiVersion: rocebed/v1
+name: ring
+topology:
+  dumbbell: {left: 2, right: 2}
+  rate: 10Gbps
+workloads:
+  - {name: r, kind: all-reduce, size: 1MiB, slice: 64KiB, messages: %d}
+faults:
+  - {name: it, at: [h1], kind: gpu-straggler, %s, may_miss: true}
+`
+
+func TestAStragglersStepsTakeLongerAndHoldUpTheWholeCollective(t *testing.T) {
+	took := func(fault string) (time.Duration, int) {
+		out, _ := runInSim(t, t.Context(), strings.NewReplacer("%d", "3", "%s", fault).Replace(ring), RunOptions{})
+		if !out.Passed() {
+			t.Fatalf("%s: problems %q", fault, out.Summary.Problems)
+		}
+		return out.Summary.Workloads[0].Duration, int(out.Summary.Faults[0].Hits)
+	}
+	// A ring of 4 in slices of 64 KiB: 6 steps of 4 slices come in at each GPU in each of 3 iterations, and each iteration begins once.
+	const steps = 3 * (6*4 + 1)
+	none, hits := took("delay: 1us, schedule: {at: 1h}")
+	if hits != 0 {
+		t.Errorf("it hit %d steps before it was in force", hits)
+	}
+	slow, hits := took("delay: 500us")
+	if want := none + steps*500*time.Microsecond; hits != steps || slow > want || slow < steps*500*time.Microsecond {
+		t.Errorf("with 500 µs a step %d steps took %v, without it %v", hits, slow, none)
+	}
+	// At a tenth of the line's speed a slice of 64 KiB takes 9 × 52 µs longer.
+	slow, hits = took("speed: 10%")
+	if least := 3 * (6*4 + 4) * 9 * 52 * time.Microsecond; hits != steps || slow < least || slow > none+least*11/10 {
+		t.Errorf("at a tenth of the speed %d steps took %v, want from %v on", hits, slow, least)
+	}
+	if slow, hits = took("delay: 500us, gpus: [0]"); hits != steps {
+		t.Errorf("the one GPU's steps: %d in %v", hits, slow)
+	}
+}

@@ -66,7 +66,7 @@ func (a *allReduce) connect(sh shard, r int, w, next *lane) {
 			summand{kind: a.c.r.spec.DataType}.addTo(w.to.buf.cut(p.src, p.src+p.size), staged)
 		}
 		first := w.in.count - uint64(u)
-		next.allow(first + uint64(min(u+1+sh.k, sh.units())))
+		w.to.allowAt(next, first+uint64(min(u+1+sh.k, sh.units())), w.to.through(w.place(u).size))
 	}
 }
 

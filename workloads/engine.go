@@ -35,6 +35,8 @@ type Config struct {
 	Connected func(Connection)
 	// Watch hears of every end of a queue pair. May be nil.
 	Watch Watcher
+	// Step is how long GPUs take for steps of collectives; nil: no time at all.
+	Step Step
 }
 
 // Engine runs workloads. Its coordinator lives on the loop of the first NIC.

@@ -29,6 +29,7 @@ type rankEnd struct {
 	down      bool
 	stall     *stall
 	finished  func(at loop.Time)
+	pace      pace
 	work      loop.Timer // filling and checking, piece by piece
 }
 
@@ -60,6 +61,7 @@ func (e *rankEnd) open(done func(error)) {
 
 func (e *rankEnd) close(done func(error)) {
 	e.l.Disarm(&e.work)
+	e.forget()
 	e.stall.stop()
 	var steps []step
 	if e.mr != nil {
@@ -92,8 +94,15 @@ func (e *rankEnd) begin(iteration uint64, at loop.Time, finished func(loop.Time)
 			e.t.start = e.l.Now()
 		}
 		e.stall.start()
+		size := 0
 		for _, w := range e.outs {
-			w.allow(iteration*uint64(w.units) + uint64(e.c.prog.first(w)))
+			for u := range e.c.prog.first(w) {
+				size += w.place(u).size
+			}
+		}
+		at := e.through(size)
+		for _, w := range e.outs {
+			e.allowAt(w, iteration*uint64(w.units)+uint64(e.c.prog.first(w)), at)
 		}
 		e.advance()
 	}
@@ -124,6 +133,9 @@ func (e *rankEnd) waitsFor() string {
 			return fmt.Sprintf("the completion of unit %d of %d of iteration %d on %s", w.out.completed%uint64(w.units), w.units, e.iteration, w.name)
 		}
 	}
+	if len(e.pace.queue) > 0 {
+		return fmt.Sprintf("its GPU, %d steps behind in iteration %d", len(e.pace.queue), e.iteration)
+	}
 	return ""
 }
 
@@ -138,6 +150,7 @@ func (e *rankEnd) fail(status, why string) {
 	}
 	e.down = true
 	e.stall.stop()
+	e.forget()
 	e.l.Disarm(&e.work)
 	e.c.r.e.x.Send(e.l, e.c.r.e.l, func() { e.c.failed(status, why) })
 }
@@ -146,6 +159,7 @@ func (e *rankEnd) fail(status, why string) {
 func (e *rankEnd) halt(done func()) {
 	e.down = true
 	e.stall.stop()
+	e.forget()
 	e.l.Disarm(&e.work)
 	left := len(e.outs)
 	for _, w := range e.outs {

@@ -13,7 +13,7 @@ import (
 )
 
 // Kinds are those that this package makes.
-func Kinds() []faults.Kind { return []faults.Kind{faults.RNR} }
+func Kinds() []faults.Kind { return []faults.Kind{faults.RNR, faults.GPUStraggler} }
 
 // Config is what an Injector is made of.
 type Config struct {
@@ -26,16 +26,18 @@ type Config struct {
 // Injector applies faults to hosts.
 type Injector struct {
 	cfg     Config
-	benches map[topo.PortRef]*bench // by NIC; the map itself never changes
+	benches map[topo.PortRef]*bench // by NIC; the maps themselves never change
+	seats   map[string]*seat        // by host
 }
 
 // New makes an injector for a fabric's hosts.
 func New(cfg Config) *Injector {
-	in := &Injector{cfg: cfg, benches: map[topo.PortRef]*bench{}}
+	in := &Injector{cfg: cfg, benches: map[topo.PortRef]*bench{}, seats: map[string]*seat{}}
 	if cfg.Fabric == nil {
 		return in
 	}
 	for _, h := range cfg.Fabric.Hosts() {
+		in.seats[h.Name()] = &seat{loop: h.Loop()}
 		for _, n := range h.NICs() {
 			in.benches[n.Port] = &bench{loop: n.Device.Loop()}
 		}
@@ -44,11 +46,10 @@ func New(cfg Config) *Injector {
 }
 
 // Hook makes an engine tell the injector of what its faults are about. It is called before the engine is made.
-func (in *Injector) Hook(cfg *workloads.Config) { cfg.Watch = in }
+func (in *Injector) Hook(cfg *workloads.Config) { cfg.Watch, cfg.Step = in, in.step }
 
 // effect is what a fault does at one place. All is called on the control loop, where the answers come.
 type effect interface {
-	possible() error // says why it can't be on this fabric at all
 	apply(done func(error))
 	verify(done func(error))
 	hits(done func(uint64, error))
@@ -77,9 +78,6 @@ func (in *Injector) plan(spec *faults.Spec) (all []effect, err error) {
 	}
 	for _, t := range targets {
 		e, err := in.effect(spec, t.Port)
-		if err == nil {
-			err = e.possible()
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +90,8 @@ func (in *Injector) effect(spec *faults.Spec, at topo.PortRef) (effect, error) {
 	switch spec.Kind {
 	case faults.RNR:
 		return &unready{in: in, spec: spec, at: at, b: in.benches[at]}, nil
+	case faults.GPUStraggler:
+		return in.straggler(spec, at.Node)
 	}
 	return nil, strict.At("kind", "hosts have no fault of kind %q", spec.Kind)
 }

@@ -23,8 +23,6 @@ func (u *unready) meant(e *workloads.End) bool {
 	return u.spec.Workload == "" || u.spec.Workload == e.Workload && u.spec.Flows.Has(uint32(e.Flow))
 }
 
-func (u *unready) possible() error { return nil }
-
 func (u *unready) apply(done func(error)) {
 	u.in.on(u.b.loop, func() error {
 		u.b.rnr = u
