@@ -87,3 +87,25 @@ func TestAStragglersStepsTakeLongerAndHoldUpTheWholeCollective(t *testing.T) {
 		t.Errorf("the one GPU's steps: %d in %v", hits, slow)
 	}
 }
+
+func TestAResetNICLosesItsQueuePairsAndItsPortForAsLongAsItSays(t *testing.T) {
+	h4 := topo.PortRef{Node: "h4", Port: "eth0"}
+	source := strings.NewReplacer("messages: 80, depth: 4}", "messages: 80, depth: 4, expect_error: retry-exceeded, qp: {timeout: 7, retry_cnt: 5}}",
+		"%s", "at: ['h4:eth0'], kind: nic-reset, down: 1ms").Replace(suffering)
+	seen := observe(t, source, h4, h4)
+	down, up := seen.zero+seen.applied, seen.zero+seen.applied+time.Millisecond
+	before, while, after := 0, 0, 0
+	for _, p := range seen.left {
+		switch {
+		case p.at < down-10*time.Microsecond:
+			before++
+		case p.at > down && p.at < up-10*time.Microsecond:
+			while++
+		case p.at > up:
+			after++
+		}
+	}
+	if seen.fault.Hits != 1 || before == 0 || while > 0 || after == 0 {
+		t.Errorf("%d queue pairs lost; packets at its port: %d before, %d while it was down, %d after", seen.fault.Hits, before, while, after)
+	}
+}

@@ -15,7 +15,8 @@ import (
 // maker makes faults of some kinds that a fabric's own injector doesn't make.
 type maker struct {
 	kinds []faults.Kind
-	on    []Backend // on these backends alone; nil: on every
+	on    []Backend                 // on these backends alone; nil: on every
+	more  map[Backend][]faults.Kind // on one backend, kinds that others' nodes make
 	// can says what keeps a fault of a scenario from being made, before there is a fabric; nil: nothing. Its errors are as fabric.Injector.Check's.
 	can func(s *Scenario, b Backend, d loop.Dilation, spec faults.Spec) error
 	// start makes its injector for a living fabric. It is called, and answers, on a control loop. One that must know what programs do has a
@@ -25,15 +26,17 @@ type maker struct {
 }
 
 // makers are all of them. Who stands first makes a kind that several could.
-var makers = []maker{{
-	kinds: hostfault.Kinds(),
-	can: func(s *Scenario, b Backend, d loop.Dilation, spec faults.Spec) error {
-		return hostfault.New(hostConfig(s, nil, nil)).Check(spec)
-	},
-	start: func(s *Scenario, fab fabric.Fabric, ctl loop.Loop) fabric.Injector {
-		return hostfault.New(hostConfig(s, fab, ctl))
-	},
-}}
+var makers = []maker{
+	{kinds: hostfault.Kinds(), more: map[Backend][]faults.Kind{Kernel: hostfault.VerbsKinds()}, can: hostCan, start: hostStart},
+}
+
+func hostCan(s *Scenario, _ Backend, _ loop.Dilation, spec faults.Spec) error {
+	return hostfault.New(hostConfig(s, nil, nil)).Check(spec)
+}
+
+func hostStart(s *Scenario, fab fabric.Fabric, ctl loop.Loop) fabric.Injector {
+	return hostfault.New(hostConfig(s, fab, ctl))
+}
 
 func hostConfig(s *Scenario, fab fabric.Fabric, ctl loop.Loop) hostfault.Config {
 	return hostfault.Config{Plan: s.Plan, Seed: s.Seed, Fabric: fab, Control: ctl}
@@ -42,7 +45,7 @@ func hostConfig(s *Scenario, fab fabric.Fabric, ctl loop.Loop) hostfault.Config 
 // makerOf is the number of who makes a kind on a backend; −1: the fabric's own injector.
 func makerOf(b Backend, k faults.Kind) int {
 	return slices.IndexFunc(makers, func(m maker) bool {
-		return slices.Contains(m.kinds, k) && (m.on == nil || slices.Contains(m.on, b))
+		return slices.Contains(m.kinds, k) && (m.on == nil || slices.Contains(m.on, b)) || slices.Contains(m.more[b], k)
 	})
 }
 

@@ -26,6 +26,12 @@ type End struct {
 // QP is the end's queue pair.
 func (e *End) QP() verbs.QP { return e.d.qp }
 
+// Open says whether the end is between Opened and Closed.
+func (e *End) Open() bool { return e.d.handle == e }
+
+// Connected says whether its queue pair knows its peer.
+func (e *End) Connected() bool { return e.d.peer.qpn != 0 }
+
 // HoldReceives keeps the program from posting receives: those that become due are counted in held, and posted once it is
 // called with nil. What is posted already stays.
 func (e *End) HoldReceives(held *uint64) error {

@@ -18,7 +18,7 @@ type bench struct {
 func (in *Injector) Opened(e *workloads.End) {
 	b := in.benches[e.Port]
 	b.ends = append(b.ends, e)
-	if b.rnr != nil && b.rnr.meant(e) {
+	if b.rnr != nil && meant(b.rnr.spec, e) {
 		_ = e.HoldReceives(&b.rnr.held) // holding back can't fail
 	}
 }

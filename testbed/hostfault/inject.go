@@ -13,7 +13,12 @@ import (
 )
 
 // Kinds are those that this package makes.
-func Kinds() []faults.Kind { return []faults.Kind{faults.RNR, faults.GPUStraggler} }
+func Kinds() []faults.Kind {
+	return []faults.Kind{faults.RNR, faults.GPUStraggler, faults.NICReset}
+}
+
+// VerbsKinds are those that it makes besides where NICs don't make them: through the verbs of the programs.
+func VerbsKinds() []faults.Kind { return []faults.Kind{faults.QPKill} }
 
 // Config is what an Injector is made of.
 type Config struct {
@@ -90,6 +95,8 @@ func (in *Injector) effect(spec *faults.Spec, at topo.PortRef) (effect, error) {
 	switch spec.Kind {
 	case faults.RNR:
 		return &unready{in: in, spec: spec, at: at, b: in.benches[at]}, nil
+	case faults.QPKill, faults.NICReset:
+		return in.kill(spec, at)
 	case faults.GPUStraggler:
 		return in.straggler(spec, at.Node)
 	}

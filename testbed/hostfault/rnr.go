@@ -18,16 +18,16 @@ type unready struct {
 	held uint64 // receives, on the NIC's loop
 }
 
-// meant says whether the fault is about an end.
-func (u *unready) meant(e *workloads.End) bool {
-	return u.spec.Workload == "" || u.spec.Workload == e.Workload && u.spec.Flows.Has(uint32(e.Flow))
+// meant says whether a fault with workload and flows is about an end.
+func meant(s *faults.Spec, e *workloads.End) bool {
+	return s.Workload == "" || s.Workload == e.Workload && s.Flows.Has(uint32(e.Flow))
 }
 
 func (u *unready) apply(done func(error)) {
 	u.in.on(u.b.loop, func() error {
 		u.b.rnr = u
 		for _, e := range u.b.ends {
-			if u.meant(e) {
+			if meant(u.spec, e) {
 				_ = e.HoldReceives(&u.held) // holding back can't fail
 			}
 		}
@@ -49,7 +49,7 @@ func (u *unready) hold(right, want bool) error {
 		return fmt.Errorf("%s: whether receives are posted is not as this fault left it", u.at)
 	}
 	for _, e := range u.b.ends {
-		if u.meant(e) && e.ReceivesHeld() != want {
+		if meant(u.spec, e) && e.ReceivesHeld() != want {
 			return fmt.Errorf("%s: workload %s, flow %d: receives are held back: %v, want %v", u.at, e.Workload, e.Flow, !want, want)
 		}
 	}
@@ -70,7 +70,7 @@ func (u *unready) heal(done func(error)) {
 		u.b.rnr = nil
 		var errs []error
 		for _, e := range u.b.ends {
-			if u.meant(e) {
+			if meant(u.spec, e) {
 				errs = append(errs, e.HoldReceives(nil))
 			}
 		}

@@ -1,0 +1,45 @@
+package testbed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hostsOnRxe is h1 ── leaf1 ── leaf2 ── h2, and a fault in a host.
+const hostsOnRxe = `apiVersion: rocebed/v1
+name: hosts
+dilation: 256
+topology:
+  dumbbell: {left: 1, right: 1}
+  rate: 10Gbps
+workloads:
+  - WORKLOAD
+faults:
+  - {name: it, FAULT}
+`
+
+func TestFaultsInHostsDoOnRxeWhatTheySay(t *testing.T) {
+	const sends, writes = "{name: w, kind: send, from: [h1], to: [h2], size: 16KiB, messages: 300, depth: 4, qps: 2%s}", "{name: w, kind: write, from: [h1], to: [h2], size: 16KiB, messages: 300, depth: 4, qps: 2%s}"
+	for _, c := range []struct {
+		workload, more, fault string
+		hits                  func(n int64) bool
+		statuses              []string
+		retries               string // a counter that rises
+	}{
+		{sends, "", "kind: rnr, at: ['h2:eth0'], schedule: {at: 1ms, for: 5ms}", func(n int64) bool { return n == 16 }, nil, "rnr_nak_retry_err"},
+		{writes, ", expect_error: retry-exceeded, qp: {timeout: 8, retry_cnt: 2}", "kind: qp-kill, at: ['h2:eth0'], workload: w, flows: 1, schedule: {at: 1ms}", func(n int64) bool { return n == 1 }, []string{"RETRY_EXC_ERR"}, ""},
+		{writes, ", expect_error: retry-exceeded, qp: {timeout: 8, retry_cnt: 2}", "kind: nic-reset, at: ['h2:eth0'], down: 1ms, schedule: {at: 1ms}", func(n int64) bool { return n == 2 }, []string{"RETRY_EXC_ERR"}, ""},
+		{"{name: w, kind: all-reduce, size: 256KiB, slice: 64KiB, messages: 2}%s", "", "kind: gpu-straggler, at: [h1], delay: 100us", func(n int64) bool { return n >= 8 && n <= 2*(2*2+1) }, nil, ""},
+	} {
+		source := strings.NewReplacer("WORKLOAD", strings.Replace(c.workload, "%s", c.more, 1), "FAULT", c.fault).Replace(hostsOnRxe)
+		out, _ := runOnRxe(t, t.Context(), source, RunOptions{})
+		f := out.Summary.Faults[0]
+		if !out.Passed() || !f.Verified || !f.Healed || !c.hits(f.Hits) {
+			t.Errorf("%s: passed %v, %+v, problems %q", c.fault, out.Passed(), f, out.Summary.Problems)
+		}
+		if w := out.Summary.Workloads[0]; !slices.Equal(w.Statuses, c.statuses) {
+			t.Errorf("%s: statuses %q", c.fault, w.Statuses)
+		}
+	}
+}
