@@ -7,6 +7,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/faults/packet"
+	"github.com/rocebed/rocebed/testbed/crosstraffic"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/hostfault"
 	"github.com/rocebed/rocebed/workloads"
@@ -28,6 +29,7 @@ type maker struct {
 // makers are all of them. Who stands first makes a kind that several could.
 var makers = []maker{
 	{kinds: hostfault.Kinds(), more: map[Backend][]faults.Kind{Kernel: hostfault.VerbsKinds()}, can: hostCan, start: hostStart},
+	{kinds: crosstraffic.Kinds, can: trafficCan, start: trafficStart},
 }
 
 func hostCan(s *Scenario, _ Backend, _ loop.Dilation, spec faults.Spec) error {
@@ -36,6 +38,13 @@ func hostCan(s *Scenario, _ Backend, _ loop.Dilation, spec faults.Spec) error {
 
 func hostStart(s *Scenario, fab fabric.Fabric, ctl loop.Loop) fabric.Injector {
 	return hostfault.New(hostConfig(s, fab, ctl))
+}
+func trafficCan(s *Scenario, b Backend, _ loop.Dilation, spec faults.Spec) error {
+	return crosstraffic.Check(spec, crosstraffic.Ground{Plan: s.Plan, Seed: s.Seed, Virtual: builders[b].Virtual})
+}
+
+func trafficStart(s *Scenario, fab fabric.Fabric, _ loop.Loop) fabric.Injector {
+	return crosstraffic.New(fab, s.Seed)
 }
 
 func hostConfig(s *Scenario, fab fabric.Fabric, ctl loop.Loop) hostfault.Config {

@@ -54,6 +54,7 @@ type endConfig struct {
 	service  verbs.QPType
 	sendWR   int
 	recvWR   int
+	deaf     bool // to congestion notifications
 	attr     verbs.QPAttr
 }
 
@@ -106,7 +107,7 @@ func (d *end) open(limit loop.Duration, done func(error)) {
 	steps = append(steps, step{"create qp", func(done func(error)) {
 		d.nic.pd.CreateQP(verbs.QPInit{
 			Type: d.cfg.service, SendCQ: d.cq, RecvCQ: d.cq,
-			MaxSendWR: max(d.cfg.sendWR, 1), MaxRecvWR: max(d.cfg.recvWR, 1), MaxSendSGE: 1, MaxRecvSGE: 1,
+			MaxSendWR: max(d.cfg.sendWR, 1), MaxRecvWR: max(d.cfg.recvWR, 1), MaxSendSGE: 1, MaxRecvSGE: 1, IgnoreCNPs: d.cfg.deaf,
 		}, func(qp verbs.QP, err error) {
 			d.qp = qp
 			done(err)

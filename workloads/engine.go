@@ -37,6 +37,10 @@ type Config struct {
 	Watch Watcher
 	// Step is how long GPUs take for steps of collectives; nil: no time at all.
 	Step Step
+	// Pace is every flow's between NICs.
+	Pace Pace
+	// IgnoreCNPs makes queue pairs that no congestion notification slows down, where the device can.
+	IgnoreCNPs bool
 }
 
 // Engine runs workloads. Its coordinator lives on the loop of the first NIC.
@@ -56,6 +60,8 @@ type Engine struct {
 	done    func(*Report)
 	report  Report
 	stopped bool
+
+	patience loop.Timer // of Wind
 }
 
 // nic is a device in use, with one protection domain for all workloads.
@@ -255,6 +261,7 @@ func (e *Engine) settle() {
 
 func (e *Engine) close() {
 	e.running = false
+	e.l.Disarm(&e.patience)
 	e.eachNIC("dealloc pd", func(n *nic, done func(error)) {
 		if n.pd == nil {
 			done(nil)

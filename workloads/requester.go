@@ -33,17 +33,19 @@ type requester struct {
 	stopping  bool
 	peerOver  bool // the responder has reported
 
-	mem    span
-	posted []loop.Time // by slot
-	sgl    []verbs.SGE // by slot
-	batch  []verbs.SendWR
-	every  uint64 // one in so many is signalled
-	turn   loop.Timer
-	until  loop.Timer
-	stall  *stall
-	added  uint64 // an atomic's addend
-	last   uint64 // a shared counter's last returned value plus one
-	report func(*tally)
+	mem     span
+	posted  []loop.Time // by slot
+	sgl     []verbs.SGE // by slot
+	batch   []verbs.SendWR
+	every   uint64 // one in so many is signalled
+	turn    loop.Timer
+	until   loop.Timer
+	pace    pacer
+	release loop.Timer // when the next message is due
+	stall   *stall
+	added   uint64 // an atomic's addend
+	last    uint64 // a shared counter's last returned value plus one
+	report  func(*tally)
 }
 
 // endState is where an end is in its flow.
@@ -61,12 +63,13 @@ func newRequester(f *flow, n *nic) *requester {
 	q := &requester{f: f, y: newLayout(f.size, f.depth)}
 	cfg := endConfig{
 		workload: f.r.spec.Name, flow: f.index, memory: q.y.bytes(), bytes: f.op == OpAtomic, access: verbs.LocalWrite, service: f.svc,
-		sendWR: f.depth + 1, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index),
+		sendWR: f.depth + 1, attr: f.r.spec.attr(n.Device.Attr(), f.mtu, f.index), deaf: f.r.e.cfg.IgnoreCNPs,
 	}
 	q.end = newEnd(n, portName(n.Port)+" (requester of "+f.name+")", f.psn("requester psn"), cfg)
 	q.reporter = reporter{f.r, f.name, q.end.l, &q.t}
 	q.onWC, q.onDrain, q.onBroken = q.completion, q.drained, func(err error) { q.fail("", err.Error()) }
-	q.turn.Fire, q.until.Fire = q.work, q.stop
+	q.turn.Fire, q.until.Fire, q.release.Fire = q.work, q.stop, q.released
+	q.pace = pacer{Pace: f.r.e.cfg.Pace, size: uint64(f.size), slack: max(uint64(f.depth), f.r.e.cfg.Pace.Burst)}
 	q.stall = newStall(q.end.l, f.r.stallLimit(), q.stalled)
 	q.posted = make([]loop.Time, f.depth)
 	q.sgl = make([]verbs.SGE, f.depth)
@@ -141,7 +144,10 @@ func (q *requester) wants() bool {
 	if q.next >= q.f.total || q.next >= q.credit || q.next-q.retired >= uint64(q.f.depth) {
 		return false
 	}
-	return !q.stopping || q.tail()
+	if q.stopping {
+		return q.tail()
+	}
+	return q.paced()
 }
 
 // tail says whether messages have been posted that no completion will tell of. One more,

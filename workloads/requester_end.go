@@ -34,6 +34,7 @@ func (q *requester) finish() {
 	q.state = ending
 	q.end.l.Disarm(&q.until)
 	q.end.l.Disarm(&q.turn)
+	q.end.l.Disarm(&q.release)
 	q.stall.move()
 	q.toPeer.send(note{kind: noteEnd, n: q.completed})
 }
@@ -68,6 +69,7 @@ func (q *requester) fail(status, why string) {
 	q.t.end = q.end.l.Now()
 	q.end.l.Disarm(&q.until)
 	q.end.l.Disarm(&q.turn)
+	q.end.l.Disarm(&q.release)
 	q.end.fail(q.f.r.e.cfg.ControlTimeout, func(err error) {
 		if err == nil {
 			err = q.qp.PostSend(verbs.SendWR{ID: drainID, Op: verbs.OpSend, Flags: verbs.Signaled, AH: q.ah, RemoteQPN: q.peer.qpn, RemoteQKey: q.peer.qkey})

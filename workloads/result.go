@@ -16,6 +16,8 @@ type Result struct {
 	// Failure says why it didn't pass; empty when it did.
 	Failure string `json:"failure,omitempty"`
 	Stopped bool   `json:"stopped,omitempty"` // wound down early by Stop
+	// TearDown says what could not be destroyed; it is in Failure, too, unless something else failed before.
+	TearDown error `json:"-"`
 
 	Start    loop.Time     `json:"start_ns"`    // the first post
 	End      loop.Time     `json:"end_ns"`      // the last completion

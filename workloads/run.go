@@ -154,6 +154,7 @@ func (r *run) close() {
 	r.phase = closing
 	r.prog.close(func(err error) {
 		if err != nil {
+			r.result.TearDown = err
 			r.fail("tear-down: " + err.Error())
 		}
 		r.end()

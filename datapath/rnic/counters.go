@@ -38,7 +38,7 @@ type Counters struct {
 	ECNMarked  uint64 // np_ecn_marked_roce_packets: packets that came CE-marked
 	CNPSent    uint64 // np_cnp_sent
 	CNPHandled uint64 // rp_cnp_handled
-	CNPIgnored uint64 // rp_cnp_ignored: CNPs for no queue pair, or where DCQCN is off
+	CNPIgnored uint64 // rp_cnp_ignored: CNPs for no queue pair, for one that ignores them, or where DCQCN is off
 
 	Priority [8]PriorityCounters
 

@@ -211,8 +211,10 @@ func (d *Device) leave(f *link.Frame, at loop.Time) {
 		d.frames.Put(f)
 		return
 	}
-	d.count.TxPackets++
-	d.count.TxBytes += uint64(f.Len)
+	if f.Kind == roce.KindRoCE {
+		d.count.TxPackets++
+		d.count.TxBytes += uint64(f.Len)
+	}
 	if f.Dst == loopback {
 		f.ArriveAt(d, 0)
 		d.loop.Arm(&f.Timer, at)

@@ -79,7 +79,7 @@ func (d *Device) marked(q *qp, f *link.Frame, at loop.Time) {
 // notified takes a CNP. Its queue pair's requester and READ responses share a rate from the first one on.
 func (d *Device) notified(f *link.Frame) {
 	q := d.find(f.Packet.BTH.DestQP)
-	if d.cc.reaction == nil || q == nil || q.state < verbs.RTR || q.state == verbs.Err {
+	if d.cc.reaction == nil || q == nil || q.state < verbs.RTR || q.state == verbs.Err || q.init.IgnoreCNPs {
 		d.count.CNPIgnored++
 		return
 	}

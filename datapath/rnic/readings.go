@@ -50,7 +50,7 @@ func (c *Counters) Readings() []Reading {
 	add("np_ecn_marked_roce_packets", "packets", c.ECNMarked, "packets received CE-marked")
 	add("np_cnp_sent", "packets", c.CNPSent, "CNPs sent")
 	add("rp_cnp_handled", "packets", c.CNPHandled, "CNPs that a queue pair reacted to")
-	add("rp_cnp_ignored", "packets", c.CNPIgnored, "CNPs for no queue pair, or where DCQCN is off")
+	add("rp_cnp_ignored", "packets", c.CNPIgnored, "CNPs for no queue pair, for one that ignores them, or where DCQCN is off")
 
 	add("tx_discards_phy", "packets", c.TxDiscards, "packets that found the link down")
 

@@ -38,6 +38,9 @@ type QPInit struct {
 	MaxRecvSGE    int
 	MaxInlineData int
 	SignalAll     bool // every send work request makes a completion
+	// IgnoreCNPs makes a queue pair that no congestion notification slows down. libibverbs has no such thing: rxe's react to none
+	// anyway, a NIC's as it is set up.
+	IgnoreCNPs bool
 }
 
 // QPAttr are a queue pair's attributes. All times are fabric time.
