@@ -180,7 +180,7 @@ func (r *faultRun) verify(f *oneFault) {
 		case r.ending:
 			r.healNext()
 		case f.cancelled:
-			r.heal(f)
+			r.cancelNext()
 		default:
 			r.armEnd(f)
 		}
@@ -284,6 +284,8 @@ func (r *faultRun) drop(f *oneFault) {
 	r.plan(f)
 	if r.ending {
 		r.healNext()
+	} else {
+		r.cancelNext()
 	}
 	r.changed()
 }

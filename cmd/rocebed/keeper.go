@@ -23,6 +23,7 @@ var keeperCommands = []func() *cobra.Command{
 	newUpCommand,
 	newStatusCommand,
 	newExecCommand,
+	newFaultCommand,
 	newDownCommand,
 	newCleanCommand,
 	newKeeperCommand,
@@ -131,7 +132,8 @@ func (o *upOptions) keep(ctx context.Context, path string) error {
 		if err != nil {
 			return nil, err
 		}
-		return keeper.OnFabric(keeper.Here{Testbed: o.name, Scenario: s.Name, Backend: string(choice.Backend), Fabric: fab}), nil
+		return keeper.OnFabric(keeper.Here{Testbed: o.name, Scenario: s.Name, Backend: string(choice.Backend), Fabric: fab,
+			Faults: testbed.NewLiveFaults(s, choice, fab, log)}), nil
 	})
 	return withCode(bringCode(err), err)
 }

@@ -110,6 +110,21 @@ func (c *Client) Program(ctx context.Context, node string) (p Program, err error
 	return p, c.call(ctx, methodProgram, programParams{Node: node}, &p, nil)
 }
 
+// AddFaults puts faults, as a scenario file has them, on the testbed; file is for messages. Its error is an AnswerError where the keeper says why not.
+func (c *Client) AddFaults(ctx context.Context, file string, source []byte) (f FaultStates, err error) {
+	return f, c.call(ctx, methodFaultAdd, faultAddParams{file, source}, &f, nil)
+}
+
+// Faults are the testbed's.
+func (c *Client) Faults(ctx context.Context) (f FaultStates, err error) {
+	return f, c.call(ctx, methodFaultList, nil, &f, nil)
+}
+
+// HealFaults ends faults by name, or all of them where none is named.
+func (c *Client) HealFaults(ctx context.Context, names ...string) (f FaultStates, err error) {
+	return f, c.call(ctx, methodFaultHeal, faultHealParams{names}, &f, nil)
+}
+
 // Down takes the testbed down and waits until its keeper has let go of it. Where another took it
 // down at the same time, the keeper may end before it has answered; what counts is that the
 // testbed is gone.
@@ -196,7 +211,7 @@ func (c *Client) call(ctx context.Context, method string, params, result any, st
 		}
 		switch {
 		case r.Error != "":
-			return errors.New(r.Error)
+			return &AnswerError{Why: r.Error, Code: max(r.Code, codeFailed)}
 		case r.Result != nil:
 			if result == nil {
 				return nil

@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -19,6 +20,7 @@ type Here struct {
 	Scenario string // the scenario's name
 	Backend  string
 	Fabric   fabric.Fabric
+	Faults   fabric.LiveFaults // nil: none can be had
 }
 
 type fabricBed struct {
@@ -105,5 +107,18 @@ func (b *fabricBed) Metrics(ctx context.Context) (Metrics, error) {
 func (b *fabricBed) Ended() <-chan struct{} { return nil }
 func (b *fabricBed) Err() error             { return nil }
 
-// Close takes the fabric down.
-func (b *fabricBed) Close(ctx context.Context) error { return b.Fabric.Close(ctx) }
+// Faults are those of the fabric.
+func (b *fabricBed) Faults() fabric.LiveFaults { return b.Here.Faults }
+
+// Close heals what is in force and takes the fabric down, whatever healing came to.
+func (b *fabricBed) Close(ctx context.Context) error {
+	var err error
+	if f := b.Here.Faults; f != nil {
+		healing, cancel := context.WithTimeout(ctx, healWithin)
+		defer cancel()
+		if err = f.Close(healing); err != nil {
+			err = fmt.Errorf("testbed %s: healing its faults: %w", b.Testbed, err)
+		}
+	}
+	return errors.Join(err, b.Fabric.Close(ctx))
+}

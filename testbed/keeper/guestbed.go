@@ -13,8 +13,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/guest"
 	"github.com/rocebed/rocebed/testbed/linux"
 )
@@ -32,6 +34,8 @@ type guestBed struct {
 	name  string
 	mine  *linux.Testbed
 	guest *guest.Guest
+
+	faulty atomic.Bool // faults have been added
 }
 
 // BringGuest boots a guest, brings a testbed up in it, and holds both under the testbed's name on
@@ -135,11 +139,21 @@ func (b *guestBed) Metrics(ctx context.Context) (m Metrics, err error) {
 func (b *guestBed) Ended() <-chan struct{} { return b.guest.Done() }
 func (b *guestBed) Err() error             { return b.guest.Err() }
 
-// Close ends the guest with everything in it.
+// Faults are those of the keeper in the guest.
+func (b *guestBed) Faults() fabric.LiveFaults { return guestFaults{b} }
+
+// Close heals the faults in the guest and ends it with everything in it.
 func (b *guestBed) Close(ctx context.Context) error {
 	var err error
 	if b.guest != nil {
-		err = b.guest.Close()
+		if b.faulty.Load() && b.guest.Err() == nil {
+			healing, cancel := context.WithTimeout(ctx, healWithin)
+			defer cancel()
+			if err = b.Faults().Close(healing); err != nil {
+				err = fmt.Errorf("testbed %s: healing its faults: %w", b.name, err)
+			}
+		}
+		err = errors.Join(err, b.guest.Close())
 	}
 	return errors.Join(err, b.mine.Close(ctx))
 }

@@ -4,16 +4,20 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
 )
 
 // The methods of a keeper.
 const (
-	methodStatus  = "status"
-	methodProgram = "program"
-	methodMetrics = "metrics"
-	methodDown    = "down"
+	methodStatus    = "status"
+	methodProgram   = "program"
+	methodMetrics   = "metrics"
+	methodDown      = "down"
+	methodFaultAdd  = "fault-add"
+	methodFaultList = "fault-list"
+	methodFaultHeal = "fault-heal"
 )
 
 // request is what a client sends: one line.
@@ -27,7 +31,23 @@ type reply struct {
 	Step   string          `json:"step,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	Code   int             `json:"code,omitempty"` // of Error: the exit code that it asks for, if it asks for one
 }
+
+// AnswerError is what a keeper answered that didn't do as it was told.
+type AnswerError struct {
+	Why string
+	// Code is the exit code that it asks for: 2 where the request was wrong, else 1.
+	Code int
+}
+
+func (e *AnswerError) Error() string { return e.Why }
+
+// The exit codes of answers.
+const (
+	codeFailed = 1
+	codeWrong  = 2
+)
 
 // Status is what a testbed is. Times are fabric time unless they say otherwise.
 type Status struct {
@@ -89,6 +109,22 @@ type LinkStatus struct {
 // programParams asks how a program is to be run on a node.
 type programParams struct {
 	Node string `json:"node"`
+}
+
+// faultAddParams adds faults.
+type faultAddParams struct {
+	File   string `json:"file"` // for messages
+	Source []byte `json:"source"`
+}
+
+// faultHealParams names the faults to heal; none: all.
+type faultHealParams struct {
+	Names []string `json:"names,omitempty"`
+}
+
+// FaultStates are how far faults have come.
+type FaultStates struct {
+	Faults []fabric.FaultState `json:"faults"`
 }
 
 // Program is how a program is run on a node.

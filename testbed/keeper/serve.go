@@ -21,6 +21,9 @@ import (
 // downWithin bounds taking a testbed down, in wall time.
 const downWithin = 90 * time.Second
 
+// healWithin is how much of that healing faults may take.
+const healWithin = 45 * time.Second
+
 // Serve is the life of a keeper: it brings a testbed up, tells the process that started it how
 // that goes (see [Start]) and ends with it until then, answers on the testbed's socket, and takes the testbed down when it is
 // asked to, gets SIGTERM or SIGINT, or the testbed ends by itself. bring must leave nothing

@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // server answers on a testbed's socket.
@@ -74,7 +76,7 @@ func (s *server) answer(ctx context.Context, c *net.UnixConn) error {
 	out := json.NewEncoder(c)
 	result, err := s.handle(ctx, req, func(step string) { _ = out.Encode(reply{Step: step}) })
 	if err != nil {
-		return out.Encode(reply{Error: err.Error()})
+		return out.Encode(reply{Error: err.Error(), Code: codeOf(err)})
 	}
 	b, err := json.Marshal(result)
 	if err != nil {
@@ -95,10 +97,54 @@ func (s *server) handle(ctx context.Context, req request, step func(string)) (an
 			return nil, err
 		}
 		return s.bed.Program(ctx, p.Node)
+	case methodFaultAdd, methodFaultList, methodFaultHeal:
+		return s.faults(ctx, req)
 	case methodDown:
 		return struct{}{}, s.stop(step)
 	}
 	return nil, fmt.Errorf("this keeper knows no method %q; it may be of another version than the command", req.Method)
+}
+
+// faults handles what is asked of faults. Whoever asked may be gone before the answer: the faults stay.
+func (s *server) faults(ctx context.Context, req request) (out FaultStates, err error) {
+	f := s.bed.Faults()
+	if f == nil {
+		return out, errors.New("this testbed has no faults")
+	}
+	switch req.Method {
+	case methodFaultAdd:
+		var p faultAddParams
+		if err := json.Unmarshal(req.Params, &p); err != nil {
+			return out, err
+		}
+		out.Faults, err = f.Add(ctx, p.File, p.Source)
+	case methodFaultHeal:
+		var p faultHealParams
+		if err := json.Unmarshal(req.Params, &p); err != nil {
+			return out, err
+		}
+		out.Faults, err = f.Heal(ctx, p.Names...)
+	default:
+		out.Faults, err = f.List(ctx)
+	}
+	return out, err
+}
+
+// codeOf is the exit code that an error asks for.
+func codeOf(err error) int {
+	if a, ok := errors.AsType[*AnswerError](err); ok {
+		return a.Code
+	}
+	if _, ok := errors.AsType[strict.Problems](err); ok {
+		return codeWrong
+	}
+	if _, ok := errors.AsType[interface {
+		error
+		Wrong()
+	}](err); ok {
+		return codeWrong
+	}
+	return codeFailed
 }
 
 // rootPeer refuses a process at the other end that isn't root's.
