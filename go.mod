@@ -55,4 +55,7 @@ require (
 	golang.org/x/tools v0.52.0
 )
 
-tool honnef.co/go/tools/cmd/staticcheck
+tool (
+	github.com/cilium/ebpf/cmd/bpf2go
+	honnef.co/go/tools/cmd/staticcheck
+)

@@ -63,26 +63,7 @@ func observe(t *testing.T, source string, from, to topo.PortRef) onLink {
 	if !out.Passed() {
 		t.Fatalf("%s: problems %q", source, out.Summary.Problems)
 	}
-	got := onLink{fault: out.Summary.Faults[0]}
-	read := func(p topo.PortRef) (all []passed) {
-		b, err := r.File(record.CaptureName(p.Node, p.Port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := analysis.ReadCapture(bytes.NewReader(b), func(p *analysis.Packet) error {
-			b := p.Frame()
-			q := passed{at: p.At, bytes: string(b), sound: p.Kind() == roce.KindRoCE && p.ICRCOK()}
-			if len(b) >= 34 && b[12] == 8 && b[13] == 0 { // also of what is cut short, which no parser takes
-				q.from = netip.AddrFrom4([4]byte(b[26:30]))
-			}
-			all = append(all, q)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	got.left, got.arrived = read(from), read(to)
+	got := onLink{fault: out.Summary.Faults[0], left: passedAt(t, r, from), arrived: passedAt(t, r, to)}
 	events, err := r.Events()
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +81,27 @@ func observe(t *testing.T, source string, from, to topo.PortRef) onLink {
 		}
 	}
 	return got
+}
+
+// passedAt is the capture at a port.
+func passedAt(t *testing.T, r *record.Reader, port topo.PortRef) (all []passed) {
+	t.Helper()
+	b, err := r.File(record.CaptureName(port.Node, port.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := analysis.ReadCapture(bytes.NewReader(b), func(p *analysis.Packet) error {
+		b := p.Frame()
+		q := passed{at: p.At, bytes: string(b), sound: p.Kind() == roce.KindRoCE && p.ICRCOK()}
+		if len(b) >= 34 && b[12] == 8 && b[13] == 0 { // also of what is cut short, which no parser takes
+			q.from = netip.AddrFrom4([4]byte(b[26:30]))
+		}
+		all = append(all, q)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // match pairs what arrived with what left, in the order of leaving: lost is how many left and never arrived.

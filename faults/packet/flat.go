@@ -1,6 +1,10 @@
 package packet
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rocebed/rocebed/datapath/roce"
+)
 
 // The flat form: what a program in C needs, little endian, every field at a multiple of its size.
 //
@@ -104,4 +108,31 @@ func (e *Entry) Encode(b []byte) []byte {
 	}
 	b = le.AppendUint32(b, e.Flow)
 	return append(b, e.Way, 0, 0, 0)
+}
+
+// OpLen is the length of an opcode in flat form.
+const OpLen = 8
+
+// Opcodes are what each opcode says of a packet, for programs that classify by themselves:
+//
+//	struct rb_op { __u32 class; __u8 position, stream, header, pad; }; // header: of BTH and extensions, bytes; stream 4: none
+//
+// The class of an acknowledgement is Ack, and the AETH right behind its BTH says more: Syndromes.
+func Opcodes() []byte {
+	var b []byte
+	for i := range opcodes {
+		o := &opcodes[i]
+		b = binary.LittleEndian.AppendUint32(b, uint32(o.class))
+		b = append(b, uint8(o.position), uint8(o.stream), roce.Opcode(i).Info().HeaderLen, 0)
+	}
+	return b
+}
+
+// Syndromes are the classes of acknowledgements by their AETH's first byte, 4 bytes each. What isn't Ack is of stream 3.
+func Syndromes() []byte {
+	var b []byte
+	for _, c := range syndromes {
+		b = binary.LittleEndian.AppendUint32(b, uint32(c))
+	}
+	return b
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
 	"github.com/rocebed/rocebed/topo"
@@ -27,6 +28,10 @@ type injector struct {
 	stagesMu sync.Mutex
 	stages   map[stageKey]*cable.Stage
 	outdated []*cable.Stage
+
+	connMu      sync.Mutex
+	connections []packet.Connection // that there have been
+	picking     []*impaired         // effects in force that hear of more
 
 	cutsMu sync.Mutex
 	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rocebed/rocebed/faults"
@@ -36,6 +37,12 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 		imp.Model = cable.Duplicate{P: p}
 	case faults.Corrupt:
 		imp.Model = cable.Corrupt{P: p}
+	case faults.Packets:
+		prog, err := in.program(s.PacketEvents(), imp.Seed)
+		if err != nil {
+			return imp, err
+		}
+		imp.Model = cable.Events{Program: prog}
 	default:
 		return imp, lacks(s.Kind)
 	}
@@ -49,7 +56,7 @@ func lacks(k faults.Kind) error {
 // has refuses faults that this backend doesn't make.
 func has(s *faults.Spec) error {
 	switch s.Kind {
-	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown:
+	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown, faults.Packets:
 		return nil
 	case faults.Reorder:
 		if s.Window > 0 {
@@ -115,6 +122,9 @@ func (e *impaired) apply() (err error) {
 	}
 	if e.what.Stage != nil {
 		err = e.what.Stage.Reset()
+		if err == nil {
+			e.hear()
+		}
 	} else {
 		var s tc.Stats
 		s, err = e.f.cables.DelayLine(e.from)
@@ -124,7 +134,9 @@ func (e *impaired) apply() (err error) {
 		return err
 	}
 	err = e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.With(e.what) })
-	e.applied = err == nil
+	if e.applied = err == nil; !e.applied {
+		e.deafen()
+	}
 	return err
 }
 
@@ -138,7 +150,7 @@ func (e *impaired) hits() (uint64, error) {
 	}
 	if e.what.Stage != nil {
 		c, err := e.what.Stage.Counts()
-		return c.Hits, err
+		return c.Hits, errors.Join(err, e.what.Stage.Err())
 	}
 	s, err := e.f.cables.DelayLine(e.from)
 	return s.Packets - e.before, err
@@ -151,6 +163,12 @@ func (e *impaired) heal() error {
 	}
 	if err := e.f.cables.Change(e.from, func(w cable.Wire) cable.Wire { return w.Without(e.what.ID) }); err != nil {
 		return err
+	}
+	e.deafen()
+	if e.what.Stage != nil {
+		if err := e.what.Stage.Settle(); err != nil {
+			return fmt.Errorf("%s: %w", e.from, err)
+		}
 	}
 	n, err := e.hits()
 	if err != nil {

@@ -52,7 +52,7 @@ func newForwarder(maxIndex int) (_ *forwarder, err error) {
 		return nil, fmt.Errorf("make chain of stages: %w", err)
 	}
 	// R6 the packet, R7 its interface's hop. The place in the chain travels in the packet's
-	// control block.
+	// control block, and what is to become of the packet (bpf/rb.h).
 	ins := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
 	ins = append(ins, f.lookup("nowhere")...)
 	ins = append(ins,
@@ -66,6 +66,8 @@ func newForwarder(maxIndex int) (_ *forwarder, err error) {
 		asm.JEq.Imm(asm.R1, 0, "first_bank"),
 		asm.Add.Imm(asm.R3, bankSize),
 		asm.StoreMem(asm.R6, skbCB, asm.R3, asm.Word).WithSymbol("first_bank"),
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.R6, skbFate, asm.R1, asm.Word),
 	)
 	ins = append(ins, f.call()...)
 	ins = append(ins, f.forward("forward")...)
@@ -144,11 +146,11 @@ func place(in int, flags uint32, at int) uint32 {
 }
 
 // fill puts stages into the bank of an interface that the flags name, and nothing behind them.
-func (f *forwarder) fill(in int, flags uint32, stages []*Stage) error {
+func (f *forwarder) fill(in int, flags uint32, stages []*ebpf.Program) error {
 	for at := range bankSize {
 		key := place(in, flags, at)
 		if at < len(stages) {
-			if err := f.chain.Put(key, stages[at].prog); err != nil {
+			if err := f.chain.Put(key, stages[at]); err != nil {
 				return fmt.Errorf("put a stage into the chain: %w", err)
 			}
 		} else if err := f.chain.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -128,6 +128,11 @@ func (s *Set) Load(from topo.PortRef, m Model, seed uint64) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
+	if p := stage.picks; p != nil && p.shelf != nil {
+		if err := p.shelf.open(s.ns); err != nil {
+			return nil, fmt.Errorf("%s: %w", from, errors.Join(err, stage.Close()))
+		}
+	}
 	return stage, nil
 }
 
@@ -177,7 +182,7 @@ func (s *Set) Change(from topo.PortRef, change func(Wire) Wire) error {
 // Once packets have gone through the delay line they go on doing so, whatever the delay: past it
 // they would overtake those that are still in it.
 func (s *Set) reconcile(d *wire, want Wire) error {
-	stages, err := want.stages()
+	stages, err := want.programs()
 	if err != nil {
 		return err
 	}
@@ -189,7 +194,7 @@ func (s *Set) reconcile(d *wire, want Wire) error {
 		return err
 	}
 	h := hop{Out: d.hop.Out, Flags: d.hop.Flags & flagDelay}
-	if delays(q) {
+	if delays(q) || want.settles() {
 		h.Flags |= flagDelay
 	}
 	if len(stages) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 // Model is what a stage does to packets.
@@ -19,6 +20,11 @@ type Model interface {
 	order() int
 	// check says what of the parameters can't be.
 	check() error
+}
+
+// judge is a Model whose stage is one small program.
+type judge interface {
+	Model
 	// decide appends the instructions that follow the count of the packet. They may use R0 to
 	// R5 and R9; they jump to "hit" or fall through to leave the packet alone.
 	decide(seed uint64) asm.Instructions
@@ -41,6 +47,7 @@ const (
 	skbProtocol = 16
 	skbIfindex  = 40
 	skbCB       = 48
+	skbFate     = 52
 )
 
 // Counts are a stage's counters.
@@ -67,10 +74,14 @@ type Stage struct {
 	seed  uint64
 	prog  *ebpf.Program
 	data  *ebpf.Map
+	picks *picks // of Events
 }
 
 // newStage loads the program of a model. out is the interface index of the far end.
 func newStage(f *forwarder, m Model, seed uint64, out int) (_ *Stage, err error) {
+	if e, ok := m.(Events); ok {
+		return newEvents(f, e, out)
+	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -81,7 +92,7 @@ func newStage(f *forwarder, m Model, seed uint64, out int) (_ *Stage, err error)
 	}
 	s.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "rb_stage", Type: ebpf.SchedCLS, License: license,
-		Instructions: stageProgram(f, m, seed, s.data.FD(), out),
+		Instructions: stageProgram(f, m.(judge), seed, s.data.FD(), out),
 	})
 	if err != nil {
 		s.data.Close()
@@ -90,38 +101,85 @@ func newStage(f *forwarder, m Model, seed uint64, out int) (_ *Stage, err error)
 	return s, nil
 }
 
-// license is the one that every helper we call accepts; it is what the kernel asks for, and says
-// nothing of this file's.
-const license = "Dual MIT/GPL"
-
 // Counts reads the counters from the kernel.
 func (s *Stage) Counts() (Counts, error) {
-	var v [3]uint64
-	if err := s.data.Lookup(uint32(0), &v); err != nil {
-		return Counts{}, fmt.Errorf("read counters: %w", err)
+	v, err := s.read()
+	return Counts{Seen: v.seen, Hits: v.hits}, err
+}
+
+func (s *Stage) read() (v value, err error) {
+	var raw [3]uint64
+	if err := s.data.Lookup(uint32(0), &raw); err != nil {
+		return v, fmt.Errorf("read counters: %w", err)
 	}
-	return Counts{Seen: v[0], Hits: v[1]}, nil
+	return value{raw[0], raw[1], raw[2]}, nil
 }
 
 // Is says whether the stage is of that model and seed.
-func (s *Stage) Is(m Model, seed uint64) bool { return s.model == m && s.seed == seed }
+func (s *Stage) Is(m Model, seed uint64) bool {
+	if e, ok := s.model.(Events); ok {
+		return s.seed == seed && e.same(m)
+	}
+	if _, ok := m.(Events); ok {
+		return false
+	}
+	return s.model == m && s.seed == seed
+}
 
-// Reset makes the stage as it was when it was loaded: no packets seen, the first ordinal next.
+// Reset makes the stage as it was when it was loaded: no packets seen, the first ordinal next, no connection known.
 func (s *Stage) Reset() error {
 	if err := s.data.Put(uint32(0), value{}); err != nil {
 		return fmt.Errorf("reset counters: %w", err)
+	}
+	if s.picks == nil {
+		return nil
+	}
+	if s.picks.shelf != nil {
+		s.picks.shelf.reset()
+	}
+	return s.picks.reset()
+}
+
+// Settle sends on what the stage still holds. Its wire has let go of it.
+func (s *Stage) Settle() error {
+	if s.picks == nil || s.picks.shelf == nil {
+		return nil
+	}
+	if err := passed(); err != nil {
+		return err
+	}
+	s.picks.shelf.drain()
+	return nil
+}
+
+// passed waits until no processor is in a program that has left the chain: programs run as RCU readers, and this membarrier is
+// synchronize_rcu (kernel/sched/membarrier.c).
+func passed() error {
+	const global = 1 // MEMBARRIER_CMD_GLOBAL
+	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0); errno != 0 {
+		return fmt.Errorf("wait for an RCU grace period: membarrier: %w", errno)
 	}
 	return nil
 }
 
 // Close frees the program and its counters. No wire may have the stage any more.
-func (s *Stage) Close() error { return errors.Join(s.prog.Close(), s.data.Close()) }
+func (s *Stage) Close() error {
+	err := errors.Join(s.prog.Close(), s.data.Close())
+	if s.picks != nil {
+		err = errors.Join(err, s.picks.close())
+	}
+	return err
+}
+
+// license is the one that every helper we call accepts; it is what the kernel asks for, and says
+// nothing of this file's.
+const license = "Dual MIT/GPL"
 
 // stageProgram counts a packet, lets the model decide, does what it says, and goes on along the
 // chain, at whose end the packet is forwarded:
 //
 //	R6 the packet, R7 the counters, R8 the packet's ordinal from 0
-func stageProgram(f *forwarder, m Model, seed uint64, dataFD, out int) asm.Instructions {
+func stageProgram(f *forwarder, m judge, seed uint64, dataFD, out int) asm.Instructions {
 	ins := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMapValue(asm.R7, dataFD, 0),

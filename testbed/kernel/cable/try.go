@@ -5,6 +5,8 @@ package cable
 import (
 	"errors"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rocebed/rocebed/testbed/kernel/nl"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 )
@@ -46,5 +48,9 @@ func Try(in, out int) (err error) {
 		}
 		stages = append(stages, s)
 	}
-	return f.fill(in, 0, stages)
+	var progs []*ebpf.Program
+	for _, s := range stages {
+		progs = append(progs, s.prog)
+	}
+	return f.fill(in, 0, progs)
 }

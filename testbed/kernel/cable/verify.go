@@ -30,9 +30,16 @@ func (s *Set) Verify(from topo.PortRef) error {
 }
 
 func (s *Set) verify(d *wire) error {
-	stages, err := d.declared.stages()
+	stages, err := d.declared.programs()
 	if err != nil {
 		return err
+	}
+	for _, i := range d.declared.Impairments {
+		if i.Stage != nil && i.Stage.picks != nil {
+			if err := i.Stage.picks.verify(); err != nil {
+				return fmt.Errorf("%s: %w", i.ID, err)
+			}
+		}
 	}
 	h, err := s.forward.get(d.in)
 	if err != nil {
@@ -44,7 +51,7 @@ func (s *Set) verify(d *wire) error {
 	if len(stages) > 0 {
 		var want []ebpf.ProgramID
 		for _, p := range stages {
-			id, err := idOf(p.prog)
+			id, err := idOf(p)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 )
 
@@ -83,18 +85,31 @@ func (w Wire) Check() error {
 	if _, err := w.netem(); err != nil {
 		return err
 	}
-	stages := 0
+	stages, holds := 0, ""
+	settles := false
 	for k, i := range w.Impairments {
 		if slices.ContainsFunc(w.Impairments[:k], func(o Impairment) bool { return o.ID == i.ID }) {
 			return fmt.Errorf("%s is on this cable twice", i.ID)
 		}
 		if i.Model != nil {
-			if stages++; stages >= bankSize {
-				return fmt.Errorf("%s: one cable has at most %d things go wrong with single packets", i.ID, bankSize-1)
-			}
+			stages++
 			if err := i.Model.check(); err != nil {
 				return fmt.Errorf("%s: %w", i.ID, err)
 			}
+			what := settling(i.Model)
+			if what != settlesNothing && !settles {
+				settles = true
+				stages++
+			}
+			if what == settlesHeld {
+				if holds != "" {
+					return fmt.Errorf("%s and %s both hold back single packets: one direction of a cable has one place where they wait", holds, i.ID)
+				}
+				holds = i.ID
+			}
+		}
+		if stages >= bankSize {
+			return fmt.Errorf("%s: one cable has at most %d things go wrong with single packets", i.ID, bankSize-1)
 		}
 		if d := i.Delay.Distribution; d != "" && d != "uniform" && tc.DistributionTable(d) == nil {
 			return fmt.Errorf("%s: %q is no distribution (uniform, %s are)", i.ID, d, strings.Join(tc.Distributions, ", "))
@@ -118,6 +133,37 @@ func (w Wire) stages() ([]*Stage, error) {
 	}
 	slices.SortStableFunc(out, func(a, b *Stage) int { return a.model.order() - b.model.order() })
 	return out, nil
+}
+
+// programs are those of the chain: the stages', and at its end the one that copies and holds packets, where a stage asks for it.
+func (w Wire) programs() (all []*ebpf.Program, err error) {
+	stages, err := w.stages()
+	if err != nil {
+		return nil, err
+	}
+	var end *Stage
+	for _, s := range stages {
+		all = append(all, s.prog)
+		if what := settling(s.model); what != settlesNothing && (end == nil || what > settling(end.model)) {
+			end = s
+		}
+	}
+	if end != nil {
+		all = append(all, end.picks.settle)
+	}
+	return all, nil
+}
+
+// settles says whether packets are copied or held at the end of the chain. All packets then take the same way there.
+func (w Wire) settles() bool {
+	return slices.ContainsFunc(w.Impairments, func(i Impairment) bool { return settling(i.Model) != settlesNothing })
+}
+
+func settling(m Model) uint32 {
+	if e, ok := m.(Events); ok {
+		return e.settles()
+	}
+	return settlesNothing
 }
 
 // With is the declaration with one more impairment; Without, with one less.
