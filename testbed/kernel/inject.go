@@ -149,6 +149,9 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 	if err := has(&spec); err != nil {
 		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
 	}
+	if inSwitch(spec.Kind) {
+		return in.inSwitches(&spec)
+	}
 	strikes, err := faults.Resolve(&spec, in.f.Topology())
 	if err != nil {
 		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)

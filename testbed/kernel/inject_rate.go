@@ -68,7 +68,7 @@ func (e *slow) apply() error {
 	if err != nil {
 		return err
 	}
-	if e.before, err = e.passed(p); err != nil {
+	if e.before, err = p.sent(e.from.Port); err != nil {
 		return err
 	}
 	e.full = p.declaration(e.from.Port).Rate
@@ -90,20 +90,6 @@ func (e *slow) verify() error {
 	return p.verify(e.from.Port)
 }
 
-// passed is how many packets have left the shaper.
-func (e *slow) passed(p *ports) (uint64, error) {
-	trees, err := p.trees()
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range trees[e.from.Port] {
-		if r.Class && r.ID == tc.ShaperClass {
-			return r.Stats.Packets, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: its shaper is gone", e.from)
-}
-
 // hits are the packets that went through the slower shaper.
 func (e *slow) hits() (uint64, error) {
 	if e.healed {
@@ -113,7 +99,7 @@ func (e *slow) hits() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := e.passed(p)
+	n, err := p.sent(e.from.Port)
 	return n - e.before, err
 }
 

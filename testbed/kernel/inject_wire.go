@@ -50,6 +50,9 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 }
 
 func lacks(k faults.Kind) error {
+	if why, ok := impossible[k]; ok {
+		return errors.New(why)
+	}
 	return fmt.Errorf("the kernel backend has no fault of kind %q", k)
 }
 
@@ -67,6 +70,9 @@ func has(s *faults.Spec) error {
 		if s.Distribution == faults.Exponential {
 			return strict.At("distribution", "cables flap with a fixed period alone")
 		}
+		return nil
+	}
+	if inSwitch(s.Kind) {
 		return nil
 	}
 	return strict.At("kind", "%w", lacks(s.Kind))

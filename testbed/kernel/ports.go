@@ -110,4 +110,18 @@ func (p *ports) trees() (map[string][]tc.Report, error) {
 	return out, nil
 }
 
+// sent is how many packets a port has sent.
+func (p *ports) sent(port string) (uint64, error) {
+	trees, err := p.trees()
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range trees[port] {
+		if r.Class && r.ID == tc.ShaperClass {
+			return r.Stats.Packets, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: its shaper is gone", p.ref(port))
+}
+
 func (p *ports) close() error { return p.conn.Close() }

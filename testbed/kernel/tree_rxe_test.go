@@ -23,6 +23,7 @@ func TestTheKernelTakesEveryTreeAndEveryChange(t *testing.T) {
 	trees := [][]tc.Object{
 		tc.Port{Rate: 97656248, MTU: 4200, Priorities: marked(tc.Marker{Kmin: 20_000, Kmax: 60_000, Pmax: 0.01})}.Tree(),
 		tc.Port{Rate: 400 * topo.Gbps, MTU: 9000, Priorities: marked(tc.Marker{Kmin: 5000, Kmax: 200_000, Pmax: 1})}.Tree(),
+		tc.Port{Rate: 400 * topo.Gbps, MTU: 9000, Priorities: marked(tc.Marker{Off: true})}.Tree(),
 		tc.Port{Rate: 8000, MTU: 1500, Priorities: plain}.Tree(),
 		tc.Port{Rate: topo.Gbps, MTU: 1500, Priorities: append(marked(tc.Marker{Kmin: 1, Kmax: 2, Pmax: 0.5}), plain[0], plain[0])}.Tree(),
 		one(tc.Netem{}),

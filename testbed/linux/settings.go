@@ -64,7 +64,7 @@ func settingsOf(node *topo.Node, bare, v6, steer bool) []setting {
 		setting{"ipv4/fib_multipath_hash_policy", "3", "5.14"},
 		setting{"ipv4/fib_multipath_hash_fields", layer4Fields, "5.14"},
 		// Equal seeds on successive tiers polarise: every leaf's choice would be every spine's.
-		setting{"ipv4/fib_multipath_hash_seed", hashSeed(node), "6.11"},
+		setting{"ipv4/fib_multipath_hash_seed", kernelSeed(node.HashSeed), "6.11"},
 		// A switch stops using a port whose far end went down, not only one that was set down.
 		setting{"ipv4/conf/all/ignore_routes_with_linkdown", "1", ""},
 		setting{"ipv4/conf/default/ignore_routes_with_linkdown", "1", ""})
@@ -79,12 +79,12 @@ func settingsOf(node *topo.Node, bare, v6, steer bool) []setting {
 	return s
 }
 
-// hashSeed is the switch's seed as the kernel takes it: to the kernel, 0 means a random one.
-func hashSeed(node *topo.Node) string {
-	if node.HashSeed == 0 {
+// kernelSeed is a seed as the kernel takes it: to the kernel, 0 means a random one.
+func kernelSeed(seed uint32) string {
+	if seed == 0 {
 		return "2654435769"
 	}
-	return strconv.FormatUint(uint64(node.HashSeed), 10)
+	return strconv.FormatUint(uint64(seed), 10)
 }
 
 // applySettings writes them in the calling thread's namespace.

@@ -35,7 +35,12 @@ type Priority struct {
 type Marker struct {
 	Kmin, Kmax topo.Bytes
 	Pmax       topo.Fraction
+	// Off marks nothing, and keeps the marker's place in the tree: what waits there would be lost if it went.
+	Off bool
 }
+
+// offMin and offMax are more than any queue holds, and as much as red takes.
+const offMin, offMax = 1 << 29, 1 << 30
 
 // Handles of the tree.
 const (
@@ -78,7 +83,7 @@ func (p Port) Check() error {
 		if q.Limit < topo.Bytes(p.MTU+14) || q.Limit > 1<<31 {
 			return fmt.Errorf("priority %d: a queue of %v does not hold a frame of MTU %d, or is over 2GiB", i, q.Limit, p.MTU)
 		}
-		if m := q.Marker; m != nil && (m.Kmin > m.Kmax || m.Kmax > 1<<30 || m.Pmax <= 0 || m.Pmax > 1) {
+		if m := q.Marker; m != nil && !m.Off && (m.Kmin > m.Kmax || m.Kmax > 1<<30 || m.Pmax <= 0 || m.Pmax > 1) {
 			return fmt.Errorf("priority %d: marker needs kmin ≤ kmax ≤ 1GiB and 0 < pmax ≤ 1, not %v, %v, %v", i, m.Kmin, m.Kmax, m.Pmax)
 		}
 	}
@@ -112,9 +117,11 @@ func (p Port) Tree() []Object {
 		parent := PriorityClass(i)
 		if m := q.Marker; m != nil {
 			id := uint32(markerBase+i) << 16
-			objects = append(objects, Object{ID: id, Parent: parent, Spec: RED{
-				Min: uint32(m.Kmin), Max: uint32(max(m.Kmax, m.Kmin+1)), MaxP: probability32(float64(m.Pmax)),
-			}})
+			red := RED{Min: uint32(m.Kmin), Max: uint32(max(m.Kmax, m.Kmin+1)), MaxP: probability32(float64(m.Pmax))}
+			if m.Off {
+				red = RED{Min: offMin, Max: offMax, MaxP: 1}
+			}
+			objects = append(objects, Object{ID: id, Parent: parent, Spec: red})
 			parent = id | 1
 		}
 		objects = append(objects, Object{ID: uint32(queueBase+i) << 16, Parent: parent, Spec: FIFO{Limit: uint32(q.Limit)}})
