@@ -41,7 +41,7 @@ func (m *Matrix) Ask(backend string, check func(yaml string) error) {
 	for i := range defs {
 		d := &defs[i]
 		var a Ability
-		all := append([]string{d.Example}, d.variants()...)
+		all := d.Examples()
 		can := 0
 		for _, text := range all {
 			err := check(text)
@@ -98,6 +98,9 @@ func (m *Matrix) Markdown() string {
 	}
 	return b.String()
 }
+
+// Examples are the kind's, one for everything that not every backend may have of it.
+func (d *Def) Examples() []string { return append([]string{d.Example}, d.variants()...) }
 
 // variants are further examples of a kind, for what not every backend has of it.
 func (d *Def) variants() []string {

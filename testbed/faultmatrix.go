@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
@@ -12,14 +13,22 @@ import (
 func FaultMatrix() *faults.Matrix {
 	m := &faults.Matrix{}
 	for _, name := range registered() {
-		b := builders[Backend(name)]
-		d := loop.Dilation(1024)
-		if b.Virtual {
-			d = 1
-		}
-		m.Ask(name, func(yaml string) error { return canFault(b, d, yaml) })
+		m.Ask(name, func(yaml string) error { return CanFault(Backend(name), yaml) })
 	}
 	return m
+}
+
+// CanFault asks a backend whether it makes a fault, which is one line of YAML on the fabric of the kinds' examples. The error is the reason why not.
+func CanFault(on Backend, yaml string) error {
+	b := builders[on]
+	if b == nil {
+		return fmt.Errorf("%w: this rocebed has no backend %s", ErrIncapable, on)
+	}
+	d := loop.Dilation(1024)
+	if b.Virtual {
+		d = 1
+	}
+	return canFault(b, d, yaml)
 }
 
 // grounds are settings under which kinds are asked for: a fault may need what it turns off.
