@@ -311,15 +311,7 @@ func (v *verdict) become(f *frame) wanted {
 		w.data[15] &^= 3
 	}
 	if w.data[15] != f.data[15] { // the header's checksum, all of it anew
-		binary.BigEndian.PutUint16(w.data[24:], 0)
-		sum := uint32(0)
-		for i := l3; i < l4; i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(w.data[i:]))
-		}
-		for sum > 0xffff {
-			sum = sum&0xffff + sum>>16
-		}
-		binary.BigEndian.PutUint16(w.data[24:], ^uint16(sum))
+		checksum(w.data)
 	}
 	if v.hurt {
 		payload := bth + headers(f)

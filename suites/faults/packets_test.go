@@ -17,18 +17,18 @@ import (
 
 // The traffic under packet events: messages of 16 packets each.
 const (
-	short      = "size: 16KiB, qp: {mtu: 1024, timeout: 10}"
+	short      = "size: 16KiB, qp: {mtu: 1024, timeout: 8}"
 	oneWrite   = "  - {name: w, kind: write, from: [h1], to: [h2], start: 500us, messages: 4, " + short + "}\n"
 	slowWrite  = "  - {name: w, kind: write, from: [h1], to: [h2], start: 500us, messages: 4, depth: 1, " + short + "}\n"
 	threeReads = "  - {name: r, kind: read, from: [h1], to: [h2], start: 500us, messages: 3, depth: 1, " + short + "}\n"
 	all        = slowWrite +
 		"  - {name: r, kind: read, from: [h1], to: [h2], after: w, messages: 3, depth: 1, " + short + "}\n" +
 		"  - {name: s, kind: send, from: [h1], to: [h2], after: r, messages: 3, depth: 1, " + short + "}\n" +
-		"  - {name: a, kind: atomic, from: [h1], to: [h2], after: s, messages: 12, qp: {timeout: 10}}\n"
+		"  - {name: a, kind: atomic, from: [h1], to: [h2], after: s, messages: 12, qp: {timeout: 8}}\n"
 )
 
 // span is how long the fault is in force, in fabric time, and the tail begins as much later as healing takes at most.
-const span, tail = 40 * time.Millisecond, 50 * time.Millisecond
+const span, tail = 14 * time.Millisecond, 16 * time.Millisecond
 
 // underFault is a scenario with some workloads under faults on the link, which heal, and then a workload that meets none.
 func underFault(workloads string, faults ...string) string {
