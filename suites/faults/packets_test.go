@@ -27,19 +27,18 @@ const (
 		"  - {name: a, kind: atomic, from: [h1], to: [h2], after: s, messages: 12, qp: {timeout: 8}}\n"
 )
 
-// span is how long the fault is in force, in fabric time, and the tail begins as much later as healing takes at most.
-const span, tail = 14 * time.Millisecond, 16 * time.Millisecond
-
-// underFault is a scenario with some workloads under faults on the link, which heal, and then a workload that meets none.
+// underFault is a scenario with some workloads under faults on the link, which heal when the last one is over, and then a workload that meets none.
 func underFault(workloads string, faults ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "workloads:\n%s  - {name: tail, kind: write, from: [h1], to: [h2], start: %v, messages: 3, depth: 1, %s}\nfaults:\n", workloads, tail, short)
+	_, last, _ := strings.Cut(workloads[strings.LastIndex(workloads, "{name: "):], "{name: ")
+	last = last[:strings.Index(last, ",")]
+	fmt.Fprintf(&b, "workloads:\n%s  - {name: tail, kind: write, from: [h1], to: [h2], after: %s, start: 1ms, messages: 3, depth: 1, %s}\nfaults:\n", workloads, last, short)
 	for i, f := range faults {
 		name := "it"
 		if i > 0 {
 			name = fmt.Sprint("it", i+1)
 		}
-		fmt.Fprintf(&b, "  - {name: %s, at: [leaf1-leaf2], schedule: {for: %v}, %s}\n", name, span, f)
+		fmt.Fprintf(&b, "  - {name: %s, at: [leaf1-leaf2], schedule: {until: workload %s finished}, %s}\n", name, last, f)
 	}
 	return b.String()
 }

@@ -123,16 +123,14 @@ func observe(ctx context.Context, source, a, b string) *seen {
 
 // inner is the port of a node that all comes in by that leaves by another one; none where the node has more than two.
 func inner(s *testbed.Scenario, out topo.PortRef) (in topo.PortRef) {
-	for i := range s.Plan.Nodes {
-		for _, p := range s.Plan.Nodes[i].Ports {
-			if p.Ref.Node != out.Node || p.Ref == out {
-				continue
-			}
-			if in.Node != "" {
-				return topo.PortRef{}
-			}
-			in = p.Ref
+	for _, p := range s.Plan.Ports(out.Node) {
+		if p.Ref == out {
+			continue
 		}
+		if in.Node != "" {
+			return topo.PortRef{}
+		}
+		in = p.Ref
 	}
 	return in
 }
