@@ -36,7 +36,7 @@ name: row
 topology: {spine-leaf: {spines: 2, leaves: 2, hosts_per_leaf: 2}}
 switches: {memory: 32MB, pfc: {}, ecn: {kmin: 100KB, kmax: 400KB, pmax: 20%}, watchdog: {detect: 1ms}}
 workloads: [{name: w, kind: write, from: [h1], to: [h4], messages: 1, qps: 4}]
-faults: [{`+strings.TrimSuffix(strings.TrimPrefix(withPlace(fault), "{"), "}")+`}]
+faults: [{`+withPlace(fault)+`}]
 `))
 	if err != nil {
 		panic(fmt.Sprintf("%s: %v", fault, err))
@@ -71,6 +71,9 @@ faults: [{`+strings.TrimSuffix(strings.TrimPrefix(withPlace(fault), "{"), "}")+`
 
 // withPlace gives a row's fault a name and, where it has none, a place in the fabric that signatures are read in.
 func withPlace(fault string) string {
+	if strings.HasPrefix(fault, "{") {
+		fault = fault[1 : len(fault)-1]
+	}
 	if !strings.Contains(fault, "name:") {
 		fault = "name: x, " + fault
 	}
