@@ -99,7 +99,9 @@ func packetRow(name, workloads, fault string, extra ...string) TableEntry {
 	return Entry(name, func() string { return dumbbell(append(extra, underFault(workloads, fault))...) }, SpecTimeout(time.Minute))
 }
 
-func events(all ...string) string { return "direction: egress, events: [" + strings.Join(all, ", ") + "]" }
+func events(all ...string) string {
+	return "direction: egress, events: [" + strings.Join(all, ", ") + "]"
+}
 
 var _ = DescribeTable("packet events change the packets that they name, as they say, and no others",
 	func(ctx SpecContext, source func() string) {

@@ -245,8 +245,8 @@ func (s *stage) deviate(distribution string) float64 {
 		return normal(u, s.unit(drawJitter2))
 	case "pareto":
 		return pareto(u)
-	case "paretonormal":
-		return 0.25*normal(u, s.unit(drawJitter2)) + 0.75*pareto(u)
+	case "paretonormal": // at equal quantiles
+		return 0.25*math.Sqrt2*math.Erfinv(2*u-1) + 0.75*pareto(u)
 	}
 	return 2*u - 1
 }
