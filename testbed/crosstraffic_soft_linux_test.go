@@ -1,8 +1,21 @@
 package testbed
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/testbed/crosstraffic"
+	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // crowdedReal is crowded where time is real: kernel sockets and verbs beside a flow. The dilation leaves a busy machine room.
@@ -52,4 +65,121 @@ func runBeside(t *testing.T, on Backend) {
 	}
 }
 
-func TestOnSoftNodesTrafficBesideIsTheKernelsAndTheNICs(t *testing.T) { runBeside(t, Soft) }
+func TestOnSoftNodesTrafficBesideIsTheKernelsAndTheNICs(t *testing.T) {
+	testneed.Root(t)
+	runBeside(t, Soft)
+}
+
+func TestOnSoftNodesHealedTrafficLeavesNoSocket(t *testing.T) {
+	testneed.Root(t)
+	leavesNothing(t, Soft, func(fabric.Fabric) int { return -1 })
+}
+
+// leavesNothing applies and heals each kind of traffic on a living fabric that has no workloads, and looks at what the kernel has
+// of it. pairs is how many queue pairs the kernel has; negative: it has none in any case.
+func leavesNothing(t *testing.T, on Backend, pairs func(fabric.Fabric) int) {
+	t.Helper()
+	source, _, _ := strings.Cut(crowdedReal, "workloads:")
+	s, err := Parse("test.yaml", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	fab, err := Choice{Backend: on, Builder: builders[on]}.build(ctx, s, loop.Dilation(s.Dilation), fmt.Sprintf("crowded-%d", os.Getpid()), Silent{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := fab.Close(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	in := crosstraffic.New(fab, s.Seed)
+	for fault := range besideKinds {
+		var f struct {
+			Faults []faults.Spec `yaml:"faults"`
+		}
+		if err := strict.Decode("fault.yaml", []byte("faults: [{name: it, schedule: {at: 0s}, "+fault+"}]"), &f); err != nil {
+			t.Fatal(err)
+		}
+		spec := f.Faults[0]
+		var a fabric.Applied
+		wait(t, ctx, "apply", func(done func(error)) {
+			in.Apply(spec, func(got fabric.Applied, err error) {
+				a = got
+				done(err)
+			})
+		})
+		wait(t, ctx, "verify", a.Verify)
+		var hits uint64
+		for hits < 3 && ctx.Err() == nil {
+			wait(t, ctx, "count hits", func(done func(error)) {
+				a.Hits(func(n uint64, err error) {
+					hits = n
+					done(err)
+				})
+			})
+		}
+		rdma := strings.Contains(fault, "burst")
+		if n, open := pairs(fab), sockets(t, fab, "h2"); rdma && n == 0 || !rdma && open == 0 {
+			t.Errorf("%s: while it is in force the kernel has %d queue pairs and %d sockets at h2", fault, n, open)
+		}
+		wait(t, ctx, "heal", a.Heal)
+		wait(t, ctx, "verify clean", a.VerifyClean)
+		if n, open := pairs(fab), sockets(t, fab, "h2"); n > 0 || open > 0 {
+			t.Errorf("%s: once it is healed the kernel has %d queue pairs and %d sockets at h2", fault, n, open)
+		}
+		wait(t, ctx, "heal again", a.Heal)
+		before := hits
+		wait(t, ctx, "count hits again", func(done func(error)) {
+			a.Hits(func(n uint64, err error) {
+				hits = n
+				done(err)
+			})
+		})
+		if hits < before || ctx.Err() != nil {
+			t.Errorf("%s: %d hits in force and %d once it was healed (%v)", fault, before, hits, ctx.Err())
+		}
+		t.Logf("%s: %d hits", fault, hits)
+	}
+}
+
+// wait waits for an injector's answer.
+func wait(t *testing.T, ctx context.Context, what string, ask func(func(error))) {
+	t.Helper()
+	answer := make(chan error, 1)
+	ask(func(err error) { answer <- err })
+	select {
+	case err := <-answer:
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	case <-ctx.Done():
+		t.Fatalf("%s: no answer: %v", what, ctx.Err())
+	}
+}
+
+// sockets counts TCP and UDP sockets in a node's namespace but for TCP's in TIME_WAIT. RoCE's own UDP socket is none of ours.
+func sockets(t *testing.T, f fabric.Fabric, node string) (n int) {
+	t.Helper()
+	const timeWait, roce = "06", ":12B7"
+	err := f.(interface{ Wiring() *linux.Wiring }).Wiring().Node(node).Do(func() error {
+		for _, name := range []string{"tcp", "udp"} {
+			b, err := os.ReadFile("/proc/thread-self/net/" + name)
+			if err != nil {
+				return err
+			}
+			for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
+				if w := strings.Fields(line); len(w) > 3 && w[3] != timeWait && !strings.HasSuffix(w[1], roce) {
+					n++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
