@@ -75,6 +75,41 @@ func TestAFaultInANICIsSeenOnItsLinkWhileItLastsAndCountsWhatItHit(t *testing.T)
 	}
 }
 
+func TestAPFCStormPausesForTheShareOfTheTimeThatItSays(t *testing.T) {
+	source := strings.Replace(ailing, "%s", "kind: pfc-storm, frequency: 10/ms, duty: 50%", 1)
+	s, err := Parse("test.yaml", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h3 := s.Topology.NICs()[slices.IndexFunc(s.Topology.NICs(), func(p topo.PortRef) bool { return p.Node == "h3" })]
+	seen := observe(t, source, h3, h3)
+	var paused, passing [20]int // data packets in each tenth of a millisecond, in its halves
+	begin := seen.zero + seen.applied
+	for _, p := range seen.left {
+		since := p.at - begin
+		k, at := int(since/(100*time.Microsecond)), since%(100*time.Microsecond)
+		switch {
+		case since < 0 || k >= len(paused) || roce.Opcode(p.bytes[42]).Info().Operation != roce.OpRDMAWrite:
+		case at > 10*time.Microsecond && at < 48*time.Microsecond:
+			paused[k]++
+		case at > 55*time.Microsecond && at < 98*time.Microsecond:
+			passing[k]++
+		}
+	}
+	some := 0
+	for k := range paused {
+		if paused[k] > 0 {
+			t.Errorf("%d packets came while frame %d paused them", paused[k], k)
+		}
+		if passing[k] > 0 {
+			some++
+		}
+	}
+	if some < 15 || seen.fault.Hits != 20 {
+		t.Errorf("packets came after %d of 20 pauses, of which %d are counted", some, seen.fault.Hits)
+	}
+}
+
 func TestKilledQueuePairsAreThoseThatAreNamedAndCounted(t *testing.T) {
 	source := strings.Replace(strings.ReplaceAll(ailing, "depth: 4}", "depth: 4, qps: 2}"), "%s", "kind: qp-kill, workload: a, flows: 1", 1)
 	out, _ := runInSim(t, t.Context(), source, RunOptions{})

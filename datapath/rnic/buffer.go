@@ -18,7 +18,6 @@ type buffer struct {
 
 	xoff, xon, most int64 // 0: no limit
 	lossless        uint8
-	stormed         uint8 // priorities that are paused for ever
 }
 
 type departure struct {
@@ -85,7 +84,7 @@ func (b *buffer) review() {
 	b.drain(now)
 	say := false
 	for i := range uint8(8) {
-		if b.pauser.Pauses(i) && b.held[i] <= b.xon && b.stormed&(1<<i) == 0 {
+		if b.pauser.Pauses(i) && b.held[i] <= b.xon {
 			say = b.pauser.XON(now, i) || say
 		}
 	}
@@ -108,7 +107,7 @@ func (b *buffer) await() {
 		if e.at >= at {
 			break
 		}
-		if left[e.priority] -= int64(e.n); b.pauser.Pauses(e.priority) && left[e.priority] <= b.xon && b.stormed&(1<<e.priority) == 0 {
+		if left[e.priority] -= int64(e.n); b.pauser.Pauses(e.priority) && left[e.priority] <= b.xon {
 			at = e.at
 			break
 		}
@@ -124,6 +123,9 @@ func (b *buffer) tell(now loop.Time) {
 	b.pauser.Fill(now, d.cfg.Rate, f)
 	f.Packet.SrcMAC = d.cfg.MAC
 	d.cfg.Wire.Send(f, b.p.line.Send(now, f.Len))
+	if s := &b.p.storm; s.lasts > s.Every && s.Priorities != 0 { // the frame may have ended a pause that doesn't end
+		s.say(now, s.Priorities, s.Quanta)
+	}
 }
 
 // reset forgets all pauses: the link went down or came up.

@@ -105,9 +105,9 @@ func (d *Device) Counters() Counters {
 	now := d.loop.Now()
 	for i := range c.Priority {
 		p := &c.Priority[i]
-		p.TxPause = d.port.in.pauser.Frames[i]
+		p.TxPause = d.port.in.pauser.Frames[i] + d.port.storm.count[i]
 		p.RxPauseTime = uint64(d.port.paused.Time(now, uint8(i)))
-		p.TxPauseTime = uint64(d.port.in.pauser.Time(now, uint8(i)))
+		p.TxPauseTime = uint64(d.port.in.pauser.Time(now, uint8(i)) + d.port.storm.time(now, uint8(i)))
 	}
 	c.MTTHits, c.MTTMisses = d.faulty.carried.hits, d.faulty.carried.misses
 	if t := d.hw.mtt; t != nil {

@@ -19,8 +19,8 @@ type Faults struct {
 	// MuteCNP has no CNP sent; CNPGap is the least time between two, whichever flows they are for.
 	MuteCNP bool
 	CNPGap  time.Duration
-	// Storm are priorities that the port pauses its peer in for ever, bit i for priority i.
-	Storm uint8
+	// Storm is a port that pauses its peer for nothing.
+	Storm Storm
 	// DMA is the most that the device writes to memory, bits a second with PCIe's overheads; 0: what its link carries.
 	DMA uint64
 	// MTT is in place of the profile's, where it has entries. The cache starts empty, and is empty again when it ends.
@@ -53,7 +53,7 @@ func (d *Device) SetFaults(f Faults) error {
 	if f.AckDelay < 0 || f.AckEvery < 0 || f.AckWait < 0 || f.CNPGap < 0 || f.AckEvery > 1 && f.AckWait == 0 {
 		return d.fail("set faults", errors.New("times and counts must not be negative, and an ACK that waits for more packets needs an end of its wait"))
 	}
-	if err := f.MTT.Validate(); err != nil {
+	if err := errors.Join(f.MTT.Validate(), f.Storm.validate()); err != nil {
 		return d.fail("set faults", err)
 	}
 	old := d.faulty.Faults
@@ -72,7 +72,7 @@ func (d *Device) SetFaults(f Faults) error {
 		d.hw.plain = false
 	}
 	if f.Storm != old.Storm {
-		d.port.in.storm(d.loop.Now(), f.Storm)
+		d.port.storm.set(&d.port, f.Storm)
 	}
 	return nil
 }
@@ -136,26 +136,6 @@ func (f *faulty) mutes(now loop.Time) bool {
 	}
 	f.nextCNP = now.Add(f.CNPGap)
 	return false
-}
-
-// storm pauses priorities for ever, and lets go of those that it paused before.
-func (b *buffer) storm(now loop.Time, priorities uint8) {
-	ended := b.stormed &^ priorities
-	b.stormed = priorities
-	say := false
-	b.drain(now)
-	for i := range uint8(8) {
-		switch {
-		case priorities&(1<<i) != 0:
-			say = b.pauser.XOFF(now, i) || say
-		case ended&(1<<i) != 0 && b.held[i] <= b.xon:
-			say = b.pauser.XON(now, i) || say
-		}
-	}
-	if say {
-		b.tell(now)
-	}
-	b.await()
 }
 
 // PCIe is the switch that the device is at.

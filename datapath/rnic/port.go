@@ -32,7 +32,8 @@ type port struct {
 	blocked uint8       // priorities that it holds back
 	unblock loop.Time   // until when, the first of them
 
-	in buffer
+	in    buffer
+	storm storming
 }
 
 // class is a priority's queue.

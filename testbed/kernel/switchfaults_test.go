@@ -16,8 +16,8 @@ import (
 	"github.com/rocebed/rocebed/topo"
 )
 
-//	h1 ─┐
-//	h2 ─┼─ leaf1 ──(here)── h3     two senders, one receiver, and a marker
+// h1 ─┐
+// h2 ─┼─ leaf1 ──(here)── h3     two senders, one receiver, and a marker
 func TestFaultsInASwitchsQueuesAreFeltCountedAndHealed(t *testing.T) {
 	const frame = 4096 + 58
 	marker := &fabric.ECNSettings{KMin: 20 * frame, KMax: 200 * frame, PMax: 0.1}

@@ -49,7 +49,7 @@ func (in *Injector) inNICs(spec *faults.Spec) (out []effect, err error) {
 		if m.Process {
 			return nil, named(spec.Name, "", fmt.Errorf("%s: its NICs are in a process of its own, out of reach of faults in NICs (leave out nics.process, or take the sim backend)", t.Port))
 		}
-		what, err := nicAilment(spec)
+		what, err := nicAilment(spec, in.plan.Link(t.Port).Rate)
 		if err != nil {
 			return nil, named(spec.Name, "", err)
 		}
@@ -60,25 +60,19 @@ func (in *Injector) inNICs(spec *faults.Spec) (out []effect, err error) {
 	return out, nil
 }
 
-func nicAilment(s *faults.Spec) (ailment, error) {
+// nicAilment is a fault as a NIC on a link of a rate has it.
+func nicAilment(s *faults.Spec, rate topo.Rate) (ailment, error) {
 	arrived := func(n *NIC) uint64 { return n.Counters().RxPackets }
 	muted := func(n *NIC) uint64 { return n.FaultCounters().CNPsLeftOut }
 	switch s.Kind {
 	case faults.PFCStorm:
-		for _, k := range []struct {
-			key   string
-			given bool
-		}{{"duty", s.Duty != 0 && s.Duty != 1}, {"frequency", s.Frequency != 0}, {"quanta", s.Quanta != 0}} {
-			if k.given {
-				return ailment{}, strict.At(k.key, "software NICs pause all the time, with the frames that this takes")
-			}
+		storm, err := stormOf(s, rate)
+		if err != nil {
+			return ailment{}, err
 		}
-		bits := uint8(1 << 3)
-		if len(s.Priorities) > 0 {
-			bits = s.Priorities.Bits()
-		}
+		bits := storm.Priorities
 		return ailment{
-			change: func(f *rnic.Faults) { f.Storm = bits }, undo: func(f *rnic.Faults) { f.Storm = 0 },
+			change: func(f *rnic.Faults) { f.Storm = storm }, undo: func(f *rnic.Faults) { f.Storm = rnic.Storm{} },
 			count: func(n *NIC) (most uint64) { // a frame speaks of all of them
 				c := n.Counters()
 				for i := range c.Priority {
