@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cilium/ebpf"
 )
 
 // Machine is what there is on the machine that rocebed's commands make: named network
-// namespaces, links of this namespace, mounts, RDMA devices, pinned programs, testbeds.
+// namespaces, links of this namespace, mounts, RDMA devices, pinned programs, BPF programs and maps by number, testbeds.
 type Machine struct{ things map[string]bool }
 
 // Where the things of a machine are listed, a folder a kind.
@@ -36,18 +38,62 @@ func LookAtMachine() Machine {
 			m.things["mount "+point] = true
 		}
 	}
+	for _, thing := range bpfObjects() {
+		m.things[thing] = true
+	}
 	return m
+}
+
+// bpfKind begins the name of a BPF program or map: whose it is nobody can say.
+const bpfKind = "BPF "
+
+// bpfObjects are the kernel's BPF programs and maps that are called as rocebed's are.
+func bpfObjects() (out []string) {
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if err != nil {
+			break
+		}
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it is gone
+		}
+		if info, err := p.Info(); err == nil && strings.HasPrefix(info.Name, "rb_") {
+			out = append(out, fmt.Sprintf("%sprogram %d %s", bpfKind, id, info.Name))
+		}
+		p.Close()
+	}
+	for id := ebpf.MapID(0); ; {
+		next, err := ebpf.MapGetNextID(id)
+		if err != nil {
+			break
+		}
+		id = next
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			continue
+		}
+		if info, err := m.Info(); err == nil && strings.HasPrefix(info.Name, "rb_") {
+			out = append(out, fmt.Sprintf("%smap %d %s", bpfKind, id, info.Name))
+		}
+		m.Close()
+	}
+	return out
 }
 
 // Left is what there is in now and wasn't in m, sorted, besides what living testbeds hold
 // whose holder doesn't have the environment variable mark (KEY=value), and besides the
-// processes that do have it, which Left adds.
+// processes that do have it, which Left adds. BPF programs and maps count while there is no such testbed: nothing tells them apart.
 func (m Machine) Left(now Machine, mark string) []string {
 	marked := ProcessesWith(mark)
 	held, beds := heldBy(stateDir, func(pid int) bool { _, ok := marked[pid]; return !ok })
 	var out []string
 	for thing := range now.things {
 		name := filepath.Base(thing)
+		if strings.HasPrefix(thing, bpfKind) && len(beds) > 0 {
+			continue
+		}
 		if !m.things[thing] && !slices.Contains(beds, name) && !bytes.Contains(held, []byte(name)) {
 			out = append(out, thing)
 		}
