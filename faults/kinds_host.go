@@ -54,7 +54,7 @@ var hostKinds = []Def{{
 }}
 
 var trafficKinds = []Def{{
-	Kind: TCPTraffic, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), say(opt("rate"), "of a stream, at most"), opt("streams", "dscp")),
+	Kind: TCPTraffic, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), say(opt("rate"), "of a stream, at most; default the line's"), opt("streams", "dscp")),
 	Doc: "TCP streams share the links with the workloads, in a lossy class", Hits: hitsSent,
 	Source:  "SONiC's test plan, step 9: lossless traffic keeps its share",
 	Example: "{name: x, kind: tcp-traffic, at: ['h1:eth0'], to: ['h2:eth0'], streams: 4}",
@@ -62,7 +62,7 @@ var trafficKinds = []Def{{
 		"{name: x, kind: tcp-traffic, at: ['h1:eth0'], to: ['h2:eth0'], rate: 1Gbps, dscp: 8}",
 	},
 }, {
-	Kind: UDPTraffic, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), say(req("rate"), "of a stream, whatever happens to it"), opt("size", "streams", "dscp")),
+	Kind: UDPTraffic, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), say(req("rate"), "payload of a stream, whatever happens to it"), say(opt("size"), "payload of a datagram; default 1400, or what the MTU allows"), opt("streams", "dscp")),
 	Doc: "UDP streams that slow down for nobody share the links with the workloads", Hits: hitsSent,
 	Source:  "SONiC's test plan, step 9",
 	Example: "{name: x, kind: udp-traffic, at: ['h1:eth0'], to: ['h2:eth0'], rate: 10Gbps, size: 1400}",
@@ -72,7 +72,7 @@ var trafficKinds = []Def{{
 		}
 	},
 }, {
-	Kind: RoCEBurst, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), oneOf("bytes", "rate"), say(opt("size"), "of a message; default 64KiB"), say(opt("dscp"), "default 26"), opt("streams")),
+	Kind: RoCEBurst, Group: GroupTraffic, Target: TargetNIC, Keys: keys(req("to"), oneOf("bytes"), say(oneOf("rate"), "payload of a stream"), say(opt("size"), "of a message; default 64KiB"), say(opt("dscp"), "default 26"), opt("streams")),
 	Doc: "RDMA WRITEs that react to no CNP share the lossless class with the workloads", Hits: hitsSent,
 	Source:  "incident 8: a victim flow loses half its rate to pauses that are not for it",
 	Example: "{name: x, kind: roce-burst, at: ['h1:eth0'], to: ['h2:eth0'], bytes: 4MB}",

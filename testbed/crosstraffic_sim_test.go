@@ -119,6 +119,34 @@ func TestTrafficBesideRunsWhereThereAreNoWorkloads(t *testing.T) {
 	}
 }
 
+// What a burst has under way when its link goes down is sent again, or given up: it heals in any case.
+func TestABurstOverALinkThatIsDownHeals(t *testing.T) {
+	source := fmt.Sprintf(crowded, 40, "kind: roce-burst, at: ['h2:eth0'], to: ['h4:eth0'], rate: 2Gbps, schedule: {at: 100us, for: 1ms}")
+	out, _ := runInSim(t, t.Context(), source+"  - {name: cut, kind: down, at: ['h2:eth0'], schedule: {at: 300us, for: 100ms}}\n", RunOptions{})
+	for _, f := range out.Summary.Faults {
+		if len(f.Problems) > 0 || !f.Healed || !f.Verified {
+			t.Errorf("%s: %+v", f.Name, f)
+		}
+	}
+}
+
+// Virtual time knows nothing of cores.
+func TestTrafficBesideIsTheSameEveryTime(t *testing.T) {
+	source := fmt.Sprintf(crowded, 40, "kind: incast-burst, at: [h2, h4], to: ['h3:eth0'], bytes: 100KB, period: 500us, schedule: {at: 100us, for: 1ms}") +
+		"  - {name: too, kind: udp-traffic, at: ['h1:eth0', 'h2:eth0'], to: ['h4:eth0'], rate: 1Gbps, streams: 2, schedule: {at: 50us, for: 900us}}\n"
+	var hashes []string
+	for range 3 {
+		out, _ := runInSim(t, t.Context(), source, RunOptions{})
+		if !out.Passed() {
+			t.Fatalf("problems %q", out.Summary.Problems)
+		}
+		hashes = append(hashes, out.Summary.Hash)
+	}
+	if hashes[0] != hashes[1] || hashes[0] != hashes[2] {
+		t.Errorf("three runs left %q", hashes)
+	}
+}
+
 func TestTrafficBesideIsRefusedWhereItCannotBe(t *testing.T) {
 	for fault, want := range map[string]string{
 		"kind: tcp-traffic, at: ['h2:eth0'], to: ['h4:eth0']":                          "no TCP in virtual time",
@@ -126,6 +154,7 @@ func TestTrafficBesideIsRefusedWhereItCannotBe(t *testing.T) {
 		"kind: incast-burst, at: ['h1', 'h2'], to: ['h3', 'h4'], bytes: 1MB":           "an incast goes to one NIC",
 		"kind: roce-burst, at: ['h2:eth0'], to: ['h2'], bytes: 1MB":                    "of one host",
 		"kind: udp-traffic, at: ['h2:eth0'], to: ['h4:eth0'], rate: 1Gbps, size: 9000": "leave in pieces",
+		"kind: udp-traffic, at: ['h2:eth0'], to: ['h3', 'h4'], rate: 6Gbps":            "its line carries 10Gbps",
 		"kind: roce-burst, at: ['h2:eth0'], to: ['leaf1:*'], bytes: 1MB":               "leaf1",
 	} {
 		s, err := Parse("test.yaml", []byte(fmt.Sprintf(crowded, 1, fault)))

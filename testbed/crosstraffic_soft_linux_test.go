@@ -56,6 +56,15 @@ func runBeside(t *testing.T, on Backend) {
 			if w.VerifiedBytes != w.Bytes || w.WrongBytes != 0 || w.Errors != 0 {
 				t.Errorf("%s: of the workload's %d bytes %d were verified and %d wrong, with %d errors", fault, w.Bytes, w.VerifiedBytes, w.WrongBytes, w.Errors)
 			}
+			if strings.Contains(fault, "roce-burst") { // who sends nothing else
+				sent, got := total(t, r, "sent_pkts", map[string]string{"node": "h2"}), total(t, r, "rcvd_pkts", map[string]string{"node": "h4"})
+				if sent < int(f.Hits) || got < int(f.Hits) {
+					t.Errorf("%s: %d hits, and h2 counts %d packets that it sent, h4 %d that it got", fault, f.Hits, sent, got)
+				}
+			}
+			if !strings.Contains(fault, "burst") && w.Retries != 0 {
+				t.Errorf("%s: %d retries of RoCE", fault, w.Retries)
+			}
 			events, err := r.Events()
 			if err != nil {
 				t.Fatal(err)

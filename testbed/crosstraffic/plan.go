@@ -93,11 +93,17 @@ const maxStreams = 4096
 
 func streams(spec *faults.Spec) int { return max(spec.Streams, 1) }
 
-// datagrams refuses datagrams that would be cut in pieces on their way: then a hit would be no packet.
+// datagrams refuses datagrams that would be cut in pieces on their way, because a hit would be no packet then, and more of them than
+// a NIC's line carries.
 func (g *Ground) datagrams(spec *faults.Spec, pairs []pair) error {
+	asked := map[topo.PortRef]topo.Rate{}
 	for _, p := range pairs {
 		if most := g.payload(p); int(spec.Size) > most {
-			return strict.At("size", "%s has links of MTU %d: a datagram of more than %d bytes would leave in pieces", p.from, g.mtu(p), most)
+			return strict.At("size", "between %s and %s the MTU is %d: a datagram of more than %d bytes would leave in pieces", p.from, p.to, g.mtu(p), most)
+		}
+		line := g.Plan.Link(p.from).Rate
+		if asked[p.from] += spec.Rate * topo.Rate(streams(spec)); asked[p.from] > line {
+			return strict.At("rate", "%s sends %v in all its streams, and its line carries %v", p.from, asked[p.from], line)
 		}
 	}
 	return nil

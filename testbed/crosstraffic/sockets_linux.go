@@ -10,6 +10,7 @@ import (
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // stream is sockets in two namespaces, and what sends by them. It is made running; stop ends it and closes them, and may be
@@ -76,11 +77,15 @@ func (s *sockets) start(in *Injector, spec *faults.Spec, pairs []pair) error {
 		return errors.New("the fabric has no namespaces")
 	}
 	plan, dilation := in.ground.Plan, in.fab.Dilation()
+	from := map[topo.PortRef]int{} // pairs, by sender
 	for _, p := range pairs {
-		from, _ := plan.Port(p.from)
-		to, _ := plan.Port(p.to)
+		from[p.from]++
+	}
+	for _, p := range pairs {
+		src, _ := plan.Port(p.from)
+		dst, _ := plan.Port(p.to)
 		e := ends{
-			from: world.Wiring().Node(p.from.Node), to: world.Wiring().Node(p.to.Node), fromAddr: from.Addr.Addr(), toAddr: to.Addr.Addr(),
+			from: world.Wiring().Node(p.from.Node), to: world.Wiring().Node(p.to.Node), fromAddr: src.Addr.Addr(), toAddr: dst.Addr.Addr(),
 			share: max(hostQueue/(len(pairs)*streams(spec)), 8<<10), size: in.ground.datagram(spec, p),
 		}
 		if e.from == nil || e.to == nil {
@@ -90,8 +95,11 @@ func (s *sockets) start(in *Injector, spec *faults.Spec, pairs []pair) error {
 			e.class = int(*spec.DSCP) << 2
 		}
 		rate := spec.Rate
-		if rate == 0 { // a NIC sends no faster
+		if rate == 0 {
 			rate = plan.Link(p.from).Rate
+			if k, ok := in.fab.(fabric.Kinds); ok && k.Kind(p.from.Node) == topo.SoftHost { // whose own stack no line holds back
+				rate /= topo.Rate(from[p.from] * streams(spec))
+			}
 		}
 		e.rate = max(uint64(rate)/uint64(dilation.Factor()), 1)
 		for range streams(spec) {
