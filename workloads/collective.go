@@ -28,6 +28,7 @@ type collective struct {
 	busy       time.Duration
 	stopping   bool
 	broken     bool
+	bereft     string // why a rank's process is gone
 	statuses   []string
 }
 
@@ -117,6 +118,7 @@ func (c *collective) count() int { return len(c.lanes) }
 
 func (c *collective) start(at loop.Time, done func()) {
 	c.done, c.begun = done, at
+	c.mourn()
 	c.iterate(at)
 }
 
@@ -168,7 +170,7 @@ func (c *collective) failed(status, why string) {
 	if status != "" {
 		c.statuses = append(c.statuses, status)
 	}
-	if !c.r.expected(status) {
+	if c.bereft == "" && !c.r.expected(status) {
 		c.r.fail(why)
 	}
 	c.r.emit(EventError, "", why)

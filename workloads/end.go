@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -34,6 +35,8 @@ type end struct {
 	onAddress func(address) // word of the peer
 	wcs       []verbs.WC
 	closed    bool
+	gone      bool           // closed, and all is destroyed
+	waiting   []func(error)  // for that
 	handle    *End           // where somebody watches
 	held      *uint64        // counts receives that are held back; nil: none are
 	due       []verbs.RecvWR // held back
@@ -83,6 +86,10 @@ const qkey = 0x11111111
 // open makes memory, CQ and QP, and brings the QP to INIT. On an error what was made stays
 // until close.
 func (d *end) open(limit loop.Duration, done func(error)) {
+	if d.nic.dead != "" {
+		done(d.wrap(errors.New(d.nic.dead)))
+		return
+	}
 	dev := d.nic.Device
 	steps := []step{{"create cq", func(done func(error)) {
 		dev.CreateCQ(d.cfg.sendWR+d.cfg.recvWR+1, func(verbs.CQ) { d.drain() }, func(cq verbs.CQ, err error) {
@@ -223,8 +230,15 @@ func (d *end) drain() {
 	}
 }
 
-// close destroys what open made, youngest first. It goes on after an error and returns the first.
+// close destroys what open made, youngest first. It goes on after an error and returns the first. It may be called again.
 func (d *end) close(limit loop.Duration, done func(error)) {
+	if d.gone {
+		done(nil)
+		return
+	}
+	if d.waiting = append(d.waiting, done); len(d.waiting) > 1 {
+		return
+	}
 	d.closed = true
 	d.closing()
 	d.l.Disarm(&d.again)
@@ -255,5 +269,13 @@ func (d *end) close(limit loop.Duration, done func(error)) {
 	if d.mem != nil {
 		add("free memory", func(done func(error)) { done(d.mem.Free()) })
 	}
-	inOrder(d.l, 2*limit, steps, func(error) { done(first) })
+	inOrder(d.l, 2*limit, steps, func(error) {
+		if d.gone = true; d.nic.dead != "" { // there may be nobody who could do it
+			first = nil
+		}
+		for _, done := range d.waiting {
+			done(first)
+		}
+		d.waiting = nil
+	})
 }

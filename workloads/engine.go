@@ -72,6 +72,7 @@ type nic struct {
 	// phantom says that memory needs no bytes: every NIC of the engine can do without.
 	phantom bool
 	watch   Watcher
+	dead    string // why its process is gone; empty: it lives
 }
 
 // Report is the outcome of all workloads.
@@ -267,7 +268,12 @@ func (e *Engine) close() {
 			done(nil)
 			return
 		}
-		n.pd.Dealloc(done)
+		n.pd.Dealloc(func(err error) {
+			if n.dead != "" { // there is nobody to do it
+				err = nil
+			}
+			done(err)
+		})
 	}, func(err error) {
 		e.report.Err = errors.Join(e.report.Err, err)
 		for _, r := range e.runs {

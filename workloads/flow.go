@@ -42,6 +42,7 @@ type flow struct {
 	total  uint64
 	mtu    int
 	stream Stream
+	bereft bool        // on the coordinator's loop: the process of one of its ends was killed
 	word   *sharedWord // an atomic's counter that several flows add to; nil: each has its own
 
 	req  *requester

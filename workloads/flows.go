@@ -169,7 +169,8 @@ func (p *flows) result(res *Result) {
 		if fr.Status != "" && !slices.Contains(res.Statuses, fr.Status) {
 			res.Statuses = append(res.Statuses, fr.Status)
 		}
-		if fr.Failure != "" && !p.r.expected(fr.Status) {
+		fr.Killed = f.bereft
+		if fr.Failure != "" && !f.bereft && !p.r.expected(fr.Status) {
 			p.r.fail(f.name + ": " + fr.Failure)
 		}
 		shares = append(shares, fr.GoodputBps)

@@ -333,6 +333,10 @@ func (w *lane) halt(done func()) {
 		done()
 		return
 	}
+	if o.end.closed { // its process is gone
+		done()
+		return
+	}
 	limit := w.c.r.e.cfg.ControlTimeout
 	o.end.fail(limit, func(err error) {
 		if err == nil {

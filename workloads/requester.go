@@ -31,7 +31,9 @@ type requester struct {
 	checked   int    // bytes of message retired checked so far
 	told      uint64 // the last notePlaced or noteRetired
 	stopping  bool
-	peerOver  bool // the responder has reported
+	peerOver  bool   // the responder has reported, or never will
+	dead      string // why its process is gone
+	bereft    string // why the responder's is
 
 	mem     span
 	posted  []loop.Time // by slot
@@ -95,6 +97,10 @@ func (q *requester) prepare() {
 // start begins at a time, and reports the tally once when all is over.
 func (q *requester) start(at loop.Time, report func(*tally)) {
 	q.report = report
+	if q.dead != "" {
+		q.expire()
+		return
+	}
 	q.turn.Fire = func() {
 		q.turn.Fire = q.work
 		q.state = active
@@ -131,6 +137,7 @@ func (q *requester) work() {
 		return
 	}
 	q.finish()
+	q.starve()
 }
 
 func (q *requester) drained() {

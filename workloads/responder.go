@@ -34,11 +34,13 @@ type responder struct {
 	ended   bool
 	lossy   bool // of what the requester posted beyond limit, nothing is known
 
-	sgl   []verbs.SGE    // by slot
-	recvs []verbs.RecvWR // to post again
-	turn  loop.Timer
-	quiet loop.Timer // UC, UD: nothing has arrived for a while
-	stall *stall
+	sgl    []verbs.SGE    // by slot
+	recvs  []verbs.RecvWR // to post again
+	turn   loop.Timer
+	quiet  loop.Timer // UC, UD: nothing has arrived for a while
+	stall  *stall
+	dead   string // why its process is gone
+	bereft string // why the requester's is
 	// report is called once when everything is checked.
 	report func(*tally)
 }
@@ -144,10 +146,18 @@ func (p *responder) arm(slot int, m uint64) {
 // start lets the requester go ahead, and reports the tally once when all is over.
 func (p *responder) start(at loop.Time, report func(*tally)) {
 	p.report = report
+	if p.dead != "" {
+		p.expire()
+		return
+	}
 	p.turn.Fire = func() {
 		p.turn.Fire = p.work
 		p.state = active
 		p.t.start = p.end.l.Now()
+		if p.bereft != "" {
+			p.fail("", p.bereft)
+			return
+		}
 		if d := p.f.r.spec.ReceiveDelay; d > 0 {
 			p.grant(p.f.total)
 			loop.After(p.end.l, d, p.late)

@@ -77,6 +77,7 @@ type FlowResult struct {
 	Errors        uint64        `json:"errors"`
 	Status        string        `json:"status,omitempty"` // the error the flow ended with, as libibverbs names it
 	Failure       string        `json:"failure,omitempty"`
+	Killed        bool          `json:"killed,omitempty"` // the process of one of its ends was killed, which explains the failure
 	Lost          uint64        `json:"lost"`
 	Duplicates    uint64        `json:"duplicates"`
 	OutOfOrder    uint64        `json:"out_of_order"`

@@ -31,6 +31,8 @@ type program interface {
 	stop()
 	abort(why string)
 	close(done func(error))
+	// kill ends what the program does on a host; done is called when it has.
+	kill(host, why string, done func())
 	result(*Result)
 	count() int // flows
 }
@@ -48,6 +50,7 @@ type run struct {
 	flowed    bool // it got as far as flowing
 	stopped   bool
 	timer     loop.Timer
+	killed    []func() // what has happened while it was being opened
 	result    *Result
 	found     []Violation // the first
 	violated  uint64
@@ -90,6 +93,10 @@ func (r *run) open() {
 		} else {
 			r.phase = up
 		}
+		for _, kill := range r.killed {
+			kill()
+		}
+		r.killed = nil
 		if r.spec.After == "" {
 			r.e.ready(1)
 		} else if r.phase == up {
