@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"maps"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -107,5 +109,57 @@ func TestAResetNICLosesItsQueuePairsAndItsPortForAsLongAsItSays(t *testing.T) {
 	}
 	if seen.fault.Hits != 1 || before == 0 || while > 0 || after == 0 {
 		t.Errorf("%d queue pairs lost; packets at its port: %d before, %d while it was down, %d after", seen.fault.Hits, before, while, after)
+	}
+}
+
+func TestAPausedProcessIsSilentWithItsNICAndThenGoesOn(t *testing.T) {
+	h4 := topo.PortRef{Node: "h4", Port: "eth0"}
+	seen := observe(t, strings.Replace(suffering, "%s", "at: [h4], kind: process-pause", 1), h4, h4)
+	h4addr := addrOf(t, suffering, h4)
+	before, while, after := 0, 0, 0
+	for _, p := range seen.left {
+		switch {
+		case p.from != h4addr:
+		case p.at < seen.zero+seen.applied-4*time.Microsecond:
+			before++
+		case p.at < seen.zero+3*time.Millisecond:
+			while++
+		default:
+			after++
+		}
+	}
+	if seen.fault.Hits != 1 || before == 0 || while > 0 || after == 0 {
+		t.Errorf("hits %d; h4 sent %d packets before, %d while it stood still, %d after", seen.fault.Hits, before, while, after)
+	}
+}
+
+func addrOf(t *testing.T, source string, port topo.PortRef) netip.Addr {
+	t.Helper()
+	s, err := Parse("test.yaml", []byte(strings.Replace(source, "%s", "at: [h1], kind: process-pause", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := s.Plan.Port(port)
+	return p.Addr.Addr()
+}
+
+func TestAKilledProcessLosesItsQueuePairsAndItsPeersRunIntoRetryExceeded(t *testing.T) {
+	const quick = "messages: 400, depth: 4, qp: {timeout: 5, retry_cnt: 2}}"
+	source := strings.NewReplacer("messages: 80, depth: 4}", quick,
+		"%s", "at: [h4], kind: process-kill",
+		"faults:", "  - {name: back, kind: read, from: [h4], to: [h1], size: 16KiB, messages: 1000}\n  - {name: ring, kind: all-reduce, size: 256KiB, messages: 100, qp: {timeout: 5, retry_cnt: 2}}\nfaults:").Replace(suffering)
+	for range 2 {
+		out, _ := runInSim(t, t.Context(), source, RunOptions{})
+		f := out.Summary.Faults[0]
+		if !out.Passed() || f.Hits != 1 || !f.Verified || !f.Healed {
+			t.Fatalf("passed %v, %+v, problems %q", out.Passed(), f, out.Summary.Problems)
+		}
+		got := map[string]string{}
+		for _, w := range out.Summary.Workloads {
+			got[w.Name] = strings.Join(w.Statuses, " ")
+		}
+		if want := map[string]string{"a": "", "b": "RETRY_EXC_ERR", "back": "", "ring": "RETRY_EXC_ERR"}; !maps.Equal(got, want) {
+			t.Errorf("statuses %q", got)
+		}
 	}
 }

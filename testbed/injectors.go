@@ -21,7 +21,7 @@ type maker struct {
 	// can says what keeps a fault of a scenario from being made, before there is a fabric; nil: nothing. Its errors are as fabric.Injector.Check's.
 	can func(s *Scenario, b Backend, d loop.Dilation, spec faults.Spec) error
 	// start makes its injector for a living fabric. It is called, and answers, on a control loop. One that must know what programs do has a
-	// method Hook(*workloads.Config), one that needs to know connections is a fabric.Connector, one that can prepare a fabric.Preparer, and one that
+	// method Hook(*workloads.Config), and may have Drives(*workloads.Engine), one that needs to know connections is a fabric.Connector, one that can prepare a fabric.Preparer, and one that
 	// holds something has a method Close() error.
 	start func(s *Scenario, fab fabric.Fabric, ctl loop.Loop) fabric.Injector
 }
@@ -105,6 +105,15 @@ func (in *Injectors) Hook(cfg *workloads.Config) {
 	for _, one := range in.made {
 		if h, ok := one.(interface{ Hook(*workloads.Config) }); ok {
 			h.Hook(cfg)
+		}
+	}
+}
+
+// Drives tells of the engine that was made so.
+func (in *Injectors) Drives(e *workloads.Engine) {
+	for _, one := range in.made {
+		if h, ok := one.(interface{ Drives(*workloads.Engine) }); ok {
+			h.Drives(e)
 		}
 	}
 }

@@ -143,6 +143,7 @@ func (t *traffic) prepareFaults() {
 // start arms the faults and starts the workloads.
 func (t *traffic) start(engine *workloads.Engine) {
 	t.engine = engine
+	t.injectors.Drives(engine)
 	ctl := t.time.loop()
 	ctl.Post(func() {
 		f := t.faults

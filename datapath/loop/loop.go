@@ -51,10 +51,11 @@ type Timer struct {
 	// about: one function for all of them stays in the cache, where a closure each would not.
 	Do func(*Timer)
 
-	past  bool  // armed for a time that had passed already: not late, only at once
-	index int32 // its place in a queue that keeps track, plus one
-	at    Time
-	queue *queue // where it is armed; nil when disarmed
+	urgent bool  // wakes a node that stands still
+	past   bool  // armed for a time that had passed already: not late, only at once
+	index  int32 // its place in a queue that keeps track, plus one
+	at     Time
+	queue  *queue // where it is armed; nil when disarmed
 }
 
 // Armed says whether the timer will fire.

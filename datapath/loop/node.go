@@ -12,6 +12,8 @@ type Node struct {
 	index int32  // of the partition
 	id    uint32 // its number
 	seq   uint64 // counts what the node causes
+	still bool   // it handles nothing until something urgent arrives
+	floor Time   // when it last went on: what was due before happened then
 
 	timers   queue
 	arrivals queue

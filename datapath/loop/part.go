@@ -7,6 +7,7 @@ import "sync/atomic"
 type part struct {
 	v       *Virtual
 	now     Time  // of the event being handled
+	floor   Time  // the running node's
 	last    Time  // the latest of those so far
 	running *Node // whose event it is; nil between events
 	handled uint64
@@ -79,7 +80,7 @@ func (p *part) send(n, to *Node, e entry) {
 // put gives an event to a node of the partition that is not running.
 func (p *part) put(to *Node, e entry) {
 	to.inbox = append(to.inbox, e)
-	if e.at < to.next {
+	if e.at < to.next && (!to.still || e.t.urgent) {
 		to.next = e.at
 		i := int(p.place[to.place])
 		p.ready[i].at = e.at
@@ -102,8 +103,10 @@ func (p *part) takeMail(index int, round uint) {
 // step handles the partition's next event.
 func (p *part) step() {
 	n := p.nodes[p.ready[0].node]
-	n.sortIn()
-	p.running = n
+	if n.sortIn(); n.still {
+		p.rouse(n)
+	}
+	p.running, p.floor = n, n.floor
 	p.handle(n.first())
 	p.v.takePosts(n)
 	p.running = nil
@@ -115,16 +118,21 @@ func (p *part) step() {
 func (p *part) window(last Time, alone bool) {
 	for len(p.ready) > 0 && p.ready[0].at <= last {
 		n := p.nodes[p.ready[0].node]
+		if n.still {
+			p.rouse(n)
+		}
 		rest := n.gather(last)
-		p.running = n
-		for p.advance(n, last) {
+		p.running, p.floor = n, n.floor
+		for !n.still && p.advance(n, last) {
 			if alone {
 				p.v.takePosts(n)
 			} else if len(p.posts) > 0 {
 				p.takeOwn(n)
 			}
 		}
-		p.running = nil
+		if p.running = nil; n.still {
+			n.park()
+		}
 		p.rank(n, rest)
 	}
 }
@@ -145,8 +153,8 @@ func (p *part) advance(n *Node, last Time) bool {
 }
 
 func (p *part) begin(at Time) {
-	p.now = at
-	p.last = max(p.last, at)
+	p.now = max(at, p.floor)
+	p.last = max(p.last, p.now)
 	p.handled++
 }
 
@@ -166,6 +174,9 @@ func (p *part) rank(n *Node, rest Time) {
 	n.next = rest
 	if q := n.first(); q != nil {
 		n.next = min(rest, q.heap[0].at)
+	}
+	if n.still {
+		n.next = never
 	}
 	i := int(p.place[n.place])
 	was := p.ready[i].at

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,14 +26,18 @@ type Real struct {
 	timers queue
 	seq    uint64
 	spare  []func()
+	back   Time // when it last went on after it stood still: what was due before is not late
 
 	mu     sync.Mutex
 	inbox  []func()
 	closed bool
+	again  chan struct{} // closed when a loop that stands still may go on; nil: it doesn't
 
 	wake  chan struct{} // holds one token when the goroutine has something to look at
 	ended chan struct{}
 	stats recorder
+
+	halted atomic.Bool
 }
 
 // NewReal starts a loop. The epoch is the wall time at which fabric time is zero; it must
@@ -140,6 +145,7 @@ func (r *Real) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
+	r.resume()
 	r.poke()
 	<-r.ended
 }
@@ -207,7 +213,7 @@ func (r *Real) fireDue() {
 			return
 		}
 		t := r.timers.pop()
-		if !t.past {
+		if !t.past && t.at >= r.back {
 			r.stats.late.add(late)
 		}
 		r.now = Time(r.dilation.Fabric(start))

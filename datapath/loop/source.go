@@ -59,7 +59,7 @@ func (r *Real) catchUp(until time.Duration) {
 		case due:
 			at := r.timers.heap[0].at
 			t := r.timers.pop()
-			if !t.past {
+			if !t.past && at >= r.back {
 				r.stats.late.add(until - r.dilation.Wall(Duration(at)))
 			}
 			r.now = max(r.now, at)

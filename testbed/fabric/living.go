@@ -74,3 +74,25 @@ type Virtual interface {
 	// Total sums one metric of NICs over all of them, which costs less than Collect.
 	Total(metric string) float64
 }
+
+// ProcessState is how a host's process is.
+type ProcessState string
+
+// The states.
+const (
+	ProcessRuns    ProcessState = "runs"
+	ProcessStopped ProcessState = "stands still"
+	ProcessGone    ProcessState = "is gone"
+)
+
+// Halter is what a Fabric implements whose hosts' processes can be stopped and killed, together with their NICs. Its methods may be called from any
+// goroutine, in virtual time on the control loop; callbacks arrive on an unspecified goroutine.
+type Halter interface {
+	// Halt makes a host stand still until Resume. Whatever is asked of it meanwhile waits; KeepUp doesn't hold it against the machine.
+	Halt(host string, done func(error))
+	Resume(host string, done func(error))
+	// Kill ends a host's own process for ever; of a host in rocebed's process nothing is changed. KeepUp and Collect don't miss it.
+	Kill(host string, done func(error))
+	// State reads back how a host's process is.
+	State(host string, done func(ProcessState, error))
+}

@@ -14,7 +14,7 @@ import (
 
 // Kinds are those that this package makes.
 func Kinds() []faults.Kind {
-	return []faults.Kind{faults.RNR, faults.GPUStraggler, faults.NICReset}
+	return []faults.Kind{faults.RNR, faults.GPUStraggler, faults.NICReset, faults.ProcessPause, faults.ProcessKill}
 }
 
 // VerbsKinds are those that it makes besides where NICs don't make them: through the verbs of the programs.
@@ -33,6 +33,7 @@ type Injector struct {
 	cfg     Config
 	benches map[topo.PortRef]*bench // by NIC; the maps themselves never change
 	seats   map[string]*seat        // by host
+	engine  *workloads.Engine       // nil: there is none
 }
 
 // New makes an injector for a fabric's hosts.
@@ -52,6 +53,9 @@ func New(cfg Config) *Injector {
 
 // Hook makes an engine tell the injector of what its faults are about. It is called before the engine is made.
 func (in *Injector) Hook(cfg *workloads.Config) { cfg.Watch, cfg.Step = in, in.step }
+
+// Drives tells of the engine that was made so.
+func (in *Injector) Drives(e *workloads.Engine) { in.engine = e }
 
 // effect is what a fault does at one place. All is called on the control loop, where the answers come.
 type effect interface {
@@ -97,6 +101,8 @@ func (in *Injector) effect(spec *faults.Spec, at topo.PortRef) (effect, error) {
 		return &unready{in: in, spec: spec, at: at, b: in.benches[at]}, nil
 	case faults.QPKill, faults.NICReset:
 		return in.kill(spec, at)
+	case faults.ProcessPause, faults.ProcessKill:
+		return &process{in: in, host: at.Node, kill: spec.Kind == faults.ProcessKill}, nil
 	case faults.GPUStraggler:
 		return in.straggler(spec, at.Node)
 	}

@@ -41,6 +41,7 @@ type Fabric struct {
 	inject   *silicon.Injector
 	warnings []string
 	captures int
+	halted   map[string]bool // hosts that stand still, on the control loop
 }
 
 // controlNode is the number of the node that no node of the topology has: what is done on it in a moment comes before what
@@ -55,7 +56,7 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	f := &Fabric{cfg: cfg, byName: map[string]*host{}, nodes: map[string]*loop.Node{}}
+	f := &Fabric{cfg: cfg, byName: map[string]*host{}, halted: map[string]bool{}, nodes: map[string]*loop.Node{}}
 	f.start()
 	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: 1, Bugs: cfg.Bugs}, nil)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())

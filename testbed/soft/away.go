@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -42,10 +43,15 @@ type away struct {
 	quiet  []closer
 	bed    *linux.Testbed
 
-	entry   []string // in the testbed's journal
-	closing atomic.Bool
-	ended   chan struct{} // closed once the process has ended, as exit says
-	exit    error
+	entry    []string // in the testbed's journal
+	closing  atomic.Bool
+	standing atomic.Bool // it was stopped, for a fault
+	slain    atomic.Bool // it was killed, by a fault
+	mu       sync.Mutex
+	slow     bool // how it kept up before it was stopped last
+	late     error
+	ended    chan struct{} // closed once the process has ended, as exit says
+	exit     error
 }
 
 // Name is the topology's name for the node.
@@ -243,6 +249,16 @@ func (h *away) alive() error {
 
 // keepUp is what the process says of itself.
 func (h *away) keepUp() (slow bool, err error) {
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.late != nil {
+			slow, err = h.slow && (slow || err == nil), errors.Join(h.late, err)
+		}
+	}()
+	if h.slain.Load() { // what it was like is not known any more
+		return false, nil
+	}
 	t, err := h.ask(background, asked{Do: "keepup"})
 	if err == nil && t.Problem != "" {
 		slow, err = t.Slow, errors.New(t.Problem)

@@ -20,6 +20,9 @@ import (
 func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 	c := &collector{f: f}
 	for _, h := range f.hosts {
+		if h.halted.Load() { // it answers nobody
+			continue
+		}
 		c.on(ctx, h.loop, func(r *silicon.Readings) { r.Host(h.silicon) })
 	}
 	for _, n := range f.nodes {
@@ -31,6 +34,10 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 		c.node(n)
 	}
 	for _, h := range f.away {
+		if !h.answers() {
+			c.interfaces(h.name)
+			continue
+		}
 		t, err := h.ask(ctx, asked{Do: "collect"})
 		c.failed(err)
 		if t != nil {

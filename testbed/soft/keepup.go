@@ -61,6 +61,9 @@ func (f *Fabric) JudgeKeepUp() error {
 		errs = append(errs, err)
 	}
 	for _, h := range f.away {
+		if !h.answers() {
+			continue
+		}
 		_, err := h.ask(background, asked{Do: "judge"})
 		errs = append(errs, err)
 	}

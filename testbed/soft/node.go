@@ -27,6 +27,9 @@ type node struct {
 	ports    []*port
 	quiet    []closer
 
+	halted atomic.Bool // it stands still, for a fault
+	atHalt []uint64    // what had found no room before
+
 	offset time.Duration // of the real-time clock to the wall time since the epoch
 	active []*port       // those with a frame that came in
 	first  int           // of active
