@@ -30,6 +30,8 @@ func TestFaultsInHostsDoOnRxeWhatTheySay(t *testing.T) {
 		{sends, "", "kind: rnr, at: ['h2:eth0'], schedule: {at: 1ms, for: 5ms}", func(n int64) bool { return n == 16 }, nil, "rnr_nak_retry_err"},
 		{writes, ", expect_error: retry-exceeded, qp: {timeout: 8, retry_cnt: 2}", "kind: qp-kill, at: ['h2:eth0'], workload: w, flows: 1, schedule: {at: 1ms}", func(n int64) bool { return n == 1 }, []string{"RETRY_EXC_ERR"}, ""},
 		{writes, ", expect_error: retry-exceeded, qp: {timeout: 8, retry_cnt: 2}", "kind: nic-reset, at: ['h2:eth0'], down: 1ms, schedule: {at: 1ms}", func(n int64) bool { return n == 2 }, []string{"RETRY_EXC_ERR"}, ""},
+		{writes, "", "kind: process-pause, at: [h1], schedule: {at: 500us, for: 1ms}", func(n int64) bool { return n == 1 }, nil, ""},
+		{writes, ", qp: {timeout: 8, retry_cnt: 2}", "kind: process-kill, at: [h2], schedule: {at: 500us}", func(n int64) bool { return n == 1 }, []string{"RETRY_EXC_ERR"}, ""},
 		{"{name: w, kind: all-reduce, size: 256KiB, slice: 64KiB, messages: 2}%s", "", "kind: gpu-straggler, at: [h1], delay: 100us", func(n int64) bool { return n >= 8 && n <= 2*(2*2+1) }, nil, ""},
 	} {
 		source := strings.NewReplacer("WORKLOAD", strings.Replace(c.workload, "%s", c.more, 1), "FAULT", c.fault).Replace(hostsOnRxe)

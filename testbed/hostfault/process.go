@@ -41,19 +41,18 @@ func (p *process) apply(done func(error)) {
 		}))
 		return
 	}
-	h.Kill(p.host, p.back(func(err error) {
-		if err != nil || p.in.engine == nil {
+	// The program first: what it would make of its devices' end is not for anybody to hear.
+	process := func() {
+		h.Kill(p.host, p.back(func(err error) {
 			p.on = err == nil
 			done(err)
-			return
-		}
-		p.in.engine.Kill(p.host, func() {
-			p.in.cfg.Control.Post(func() {
-				p.on = true
-				done(nil)
-			})
-		})
-	}))
+		}))
+	}
+	if p.in.engine == nil {
+		process()
+		return
+	}
+	p.in.engine.Kill(p.host, func() { p.in.cfg.Control.Post(process) })
 }
 
 // state reads back how the process is.

@@ -1,0 +1,49 @@
+package testbed
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rocebed/rocebed/internal/testneed"
+)
+
+// Soft hosts with a process of their own are this program again.
+func init() { SoftHostIfAsked() }
+
+// hostsOnSoft is h1 ── leaf1 ── leaf2 ── h2 of software nodes.
+const hostsOnSoft = `apiVersion: rocebed/v1
+name: hosts
+dilation: 256
+topology:
+  dumbbell: {left: 1, right: 1}
+  rate: 10Gbps
+nics: {process: PROCESS}
+workloads:
+  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, messages: 200, depth: 4, qps: 2, qp: {timeout: 9, retry_cnt: 3}EXPECT}
+faults:
+  - {name: it, FAULT}
+`
+
+func TestProcessesOfSoftHostsAreStoppedAndKilled(t *testing.T) {
+	testneed.Root(t)
+	for _, c := range []struct {
+		process, fault string
+		statuses       []string
+	}{
+		{"false", "kind: process-pause, at: [h2], schedule: {at: 500us, for: 1ms}", nil},
+		{"true", "kind: process-pause, at: [h2], schedule: {at: 500us, for: 1ms}", nil},
+		{"false", "kind: process-kill, at: [h2], schedule: {at: 500us}", []string{"RETRY_EXC_ERR"}},
+		{"true", "kind: process-kill, at: [h2], schedule: {at: 500us}", []string{"RETRY_EXC_ERR"}},
+	} {
+		source := strings.NewReplacer("PROCESS", c.process, "FAULT", c.fault, "EXPECT", "").Replace(hostsOnSoft)
+		out, _ := runOn(t, t.Context(), Soft, source, RunOptions{AllowSlow: true, Progress: NewLines(t.Output(), 0)})
+		f := out.Summary.Faults[0]
+		if !out.Passed() || !f.Verified || !f.Healed || f.Hits != 1 {
+			t.Errorf("process: %s, %s: passed %v, %+v, problems %q", c.process, c.fault, out.Passed(), f, out.Summary.Problems)
+		}
+		if w := out.Summary.Workloads[0]; !slices.Equal(w.Statuses, c.statuses) {
+			t.Errorf("process: %s, %s: statuses %q", c.process, c.fault, w.Statuses)
+		}
+	}
+}
