@@ -45,6 +45,7 @@ var rooms = []room{
 	{"testbed/soft", with("testbed/linux", "testbed/soft/remote", "testbed/silicon", silicon, below)},
 	{"testbed/sim", with("testbed/silicon", silicon, below)},
 	{"testbed/hostfault", below},
+	{"testbed/crosstraffic", with("testbed/linux", "datapath/rnic", below)},
 	{"testbed/mixed", with("testbed/linux", "testbed/kernel", "testbed/soft", below)},
 	{"testbed/guest", with("images", below)},
 	{"testbed/keeper", with("testbed/linux", "testbed/guest", below)},
@@ -53,7 +54,7 @@ var rooms = []room{
 	{"testbed/analysis", with("testbed/record", "testbed/metrics", plain)},
 	{"testbed/compare", with("testbed/record", "testbed/metrics")},
 	{"testbed/report", with("testbed/analysis", "testbed/compare", "testbed/record", "testbed/metrics", plain)},
-	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/hostfault", "testbed/guest", "testbed/keeper",
+	{"testbed", with("testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/hostfault", "testbed/crosstraffic", "testbed/guest", "testbed/keeper",
 		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/compare", "testbed/report", below)},
 
 	{"images", with("topo")},
