@@ -89,11 +89,11 @@ func (in *Injector) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
 		done(nil, err)
 		return
 	}
-	a := &applied{in: in, name: spec.Name, effects: effects}
+	a := &applied{in: in, name: spec.Name, effects: effects, sound: map[int]bool{}}
 	for _, e := range effects {
 		e.claim()
 	}
-	a.each(effect.apply, func(err error) {
+	a.take(applying, func(_ uint64, err error) {
 		if err == nil {
 			done(a, nil)
 			return
@@ -183,23 +183,46 @@ func (in *Injector) inSwitches(spec *faults.Spec) (out []effect, err error) {
 	return out, nil
 }
 
+// step is a step of a fault's life, at one place.
+type step struct {
+	name string
+	do   func(effect, *Port) (hits uint64, err error)
+}
+
+var (
+	applying  = step{"apply", func(e effect, p *Port) (uint64, error) { return 0, e.apply(p) }}
+	verifying = step{"verify", func(e effect, p *Port) (uint64, error) { return 0, e.verify(p) }}
+	counting  = step{"count hits of", func(e effect, p *Port) (uint64, error) { return e.hits(p), nil }}
+	// What healing counts is what was hit up to the moment in which the fault ended.
+	healing = step{"heal", func(e effect, p *Port) (uint64, error) {
+		n := e.hits(p)
+		e.heal(p)
+		return n, nil
+	}}
+	cleaning = step{"verify that it is healed", func(e effect, p *Port) (uint64, error) { return 0, e.clean(p) }}
+
+	steps = []step{applying, verifying, counting, healing, cleaning}
+)
+
 // applied is a fault in force.
 type applied struct {
 	in      *Injector
 	name    string
 	effects []effect
+	sound   map[int]bool // effects that have healed
 	healed  bool
 	final   uint64 // hits when it was healed
 }
 
 // Verify implements fabric.Applied: what is in force is read back from the wires and the devices.
-func (a *applied) Verify(done func(error)) {
-	a.each(effect.verify, func(err error) { done(named(a.name, "verify", err)) })
-}
+func (a *applied) Verify(done func(error)) { a.each(verifying, done) }
 
 // VerifyClean implements fabric.Applied.
-func (a *applied) VerifyClean(done func(error)) {
-	a.each(effect.clean, func(err error) { done(named(a.name, "verify that it is healed", err)) })
+func (a *applied) VerifyClean(done func(error)) { a.each(cleaning, done) }
+
+// each takes a step everywhere.
+func (a *applied) each(s step, done func(error)) {
+	a.take(s, func(_ uint64, err error) { done(named(a.name, s.name, err)) })
 }
 
 // Hits implements fabric.Applied.
@@ -208,65 +231,69 @@ func (a *applied) Hits(done func(uint64, error)) {
 		done(a.final, nil)
 		return
 	}
-	a.count(func(*Port, effect) {}, func(n uint64) { done(n, nil) })
+	a.take(counting, func(n uint64, err error) { done(a.final+n, named(a.name, counting.name, err)) })
 }
 
-// Heal implements fabric.Applied. What it counts is what was hit up to the moment in which the fault ended.
+// Heal implements fabric.Applied. Only what is in another process may fail to heal, and is asked again then.
 func (a *applied) Heal(done func(error)) {
 	if a.healed {
 		done(nil)
 		return
 	}
-	a.count(func(p *Port, e effect) { e.heal(p) }, func(n uint64) {
+	a.take(healing, func(n uint64, err error) {
+		a.final += n
+		if err != nil {
+			done(named(a.name, healing.name, err))
+			return
+		}
 		for _, e := range a.effects {
 			e.release()
 		}
-		a.healed, a.final = true, n
+		a.healed = true
 		done(nil)
 	})
 }
 
-// count sums the hits at all ports, and does something there right afterwards.
-func (a *applied) count(then func(*Port, effect), done func(uint64)) {
-	var sum uint64
-	a.visit(func(p *Port, e effect) func() {
-		n := e.hits(p)
-		then(p, e)
-		return func() { sum += n }
-	}, func() { done(sum) })
-}
-
-// each does something with every effect at every port of its, and joins the errors in that order.
-func (a *applied) each(do func(effect, *Port) error, done func(error)) {
-	var errs []error
-	a.visit(func(p *Port, e effect) func() {
-		err := do(e, p)
-		return func() { errs = append(errs, err) }
-	}, func() { done(errors.Join(errs...)) })
-}
-
-// visit runs do on the loop of every port of every effect, what it returns back on the control loop, and then done.
-func (a *applied) visit(do func(*Port, effect) func(), done func()) {
-	left := 0
-	for _, e := range a.effects {
-		left += len(e.ports())
+// take takes a step at every port of every effect, on that port's loop, sums what they say they have hit, and joins the errors in that
+// order. done is called on the control loop. What has healed is not asked again, but for whether it is clean.
+func (a *applied) take(s step, done func(hits uint64, err error)) {
+	type place struct {
+		effect int
+		port   *Port
 	}
+	var places []place
+	for i, e := range a.effects {
+		if a.sound[i] && s.name != cleaning.name {
+			continue
+		}
+		for _, p := range e.ports() {
+			places = append(places, place{i, p})
+		}
+	}
+	left, sum, errs := len(places), uint64(0), make([]error, len(places))
 	if left == 0 {
-		done()
+		done(0, nil)
 		return
 	}
-	for _, e := range a.effects {
-		for _, p := range e.ports() {
-			p.Loop.Post(func() {
-				back := do(p, e)
-				a.in.ctl.Post(func() {
-					back()
-					if left--; left == 0 {
-						done()
-					}
-				})
+	for k, at := range places {
+		e := a.effects[at.effect]
+		back := func(n uint64, err error) {
+			a.in.ctl.Post(func() {
+				sum += n
+				errs[k] = err
+				if s.name == healing.name && err == nil {
+					a.sound[at.effect] = true
+				}
+				if left--; left == 0 {
+					done(sum, errors.Join(errs...))
+				}
 			})
 		}
+		if far, ok := e.(afar); ok {
+			far.ask(s, back)
+			continue
+		}
+		at.port.Loop.Post(func() { back(s.do(e, at.port)) })
 	}
 }
 

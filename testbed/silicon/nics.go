@@ -46,15 +46,16 @@ func (in *Injector) inNICs(spec *faults.Spec) (out []effect, err error) {
 	}
 	for _, t := range targets {
 		m := in.settings.NICs.Of(t.Port.Node)
-		if m.Process {
-			return nil, named(spec.Name, "", fmt.Errorf("%s: its NICs are in a process of its own, out of reach of faults in NICs (leave out nics.process, or take the sim backend)", t.Port))
-		}
 		what, err := nicAilment(spec, in.plan.Link(t.Port).Rate)
 		if err != nil {
 			return nil, named(spec.Name, "", err)
 		}
 		e := &ailing{in: in, spec: *spec, ref: t.Port, port: in.port(t.Port), what: what}
 		e.slot = slices.IndexFunc(in.plan.Ports(t.Port.Node), func(p topo.PlanPort) bool { return p.Ref == t.Port })
+		if m.Process {
+			out = append(out, ailingAfar{e})
+			continue
+		}
 		out = append(out, e)
 	}
 	return out, nil

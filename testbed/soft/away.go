@@ -329,6 +329,15 @@ func (e *awayEnd) SetRate(rate uint64) {
 
 func (e *awayEnd) Rate() uint64 { return e.rate }
 
+// Order has the process do something to a fault in its NIC.
+func (e *awayEnd) Order(o silicon.NICOrder, done func(hits uint64, err error)) {
+	if err := e.h.alive(); err != nil {
+		done(0, err)
+		return
+	}
+	e.h.tell(asked{Do: "nic", NIC: &o}, func(t *told, err error) { done(t.Hits, err) })
+}
+
 // standIn puts a host's ports where its frames come in: at the nodes across its links.
 func (f *Fabric) standIn(ctx context.Context, h *away) error {
 	for i, p := range f.cfg.Plan.Ports(h.name) {

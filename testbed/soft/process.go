@@ -55,11 +55,12 @@ func beHost() error {
 	if err := f.JudgeKeepUp(); err != nil {
 		return err
 	}
+	ward := silicon.NewWard(h.silicon)
 	devices := make([]remote.Adopter, len(h.silicon.NICs))
 	for i, n := range h.silicon.NICs {
 		devices[i] = n.Device
 	}
-	return remote.NewServer(h.loop, devices, conn, files, func(ask []byte, answer func([]byte, error)) { f.serve(h, ask, answer) }).Serve()
+	return remote.NewServer(h.loop, devices, conn, files, func(ask []byte, answer func([]byte, error)) { f.serve(h, ward, ask, answer) }).Serve()
 }
 
 var _ remote.Adopter = (*rnic.Device)(nil)
@@ -111,7 +112,7 @@ func (f *Fabric) embody(s *spec) (*host, error) {
 }
 
 // serve answers what the fabric asks besides verbs, on the host's loop.
-func (f *Fabric) serve(h *host, ask []byte, answer func([]byte, error)) {
+func (f *Fabric) serve(h *host, ward *silicon.Ward, ask []byte, answer func([]byte, error)) {
 	var a asked
 	var t told
 	if err := json.Unmarshal(ask, &a); err != nil {
@@ -129,6 +130,14 @@ func (f *Fabric) serve(h *host, ask []byte, answer func([]byte, error)) {
 	case "rate":
 		h.silicon.NICs[a.Port].SetRate(a.Rate)
 		say(nil)
+	case "nic":
+		var err error
+		if a.NIC == nil {
+			err = errors.New("asked for nothing of a NIC")
+		} else {
+			t.Hits, err = ward.Do(*a.NIC)
+		}
+		say(err)
 	case "collect":
 		c := &collector{f: f}
 		c.Host(h.silicon)

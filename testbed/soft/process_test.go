@@ -15,9 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/datapath/rnic"
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 )
 
@@ -167,5 +169,51 @@ func TestAWorkloadOnAHostThatIsKilledEndsAndSaysWhy(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatalf("%s killed: the workload is not over after %v", killed, patience)
 		}
+	}
+}
+
+func TestFaultsInNICsOfAnotherProcessComeIntoForceThereAreCountedAndHealed(t *testing.T) {
+	f := build(t, starPlan(t, 2, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 256, ownProcess("h2"))
+	in := f.Injector()
+	wait := func(what string, call func(done func(error))) {
+		t.Helper()
+		got := make(chan error, 1)
+		call(func(err error) { got <- err })
+		select {
+		case err := <-got:
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: no answer", what)
+		}
+	}
+	for _, text := range []string{
+		"kind: ack-delay, delay: 20us", "kind: ack-coalesce, ack_every: 4, delay: 20us", "kind: pfc-storm, frequency: 10/ms, duty: 20%", "kind: slow-dma, rate: 50Gbps",
+		"kind: pcie-downgrade, pcie: gen3 x8", "kind: mtt-thrash, entries: 1",
+	} {
+		var s faults.Spec
+		if err := strict.Decode("test", []byte("{name: it, at: ['h2:eth0'], "+text+"}"), &s); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Check(s); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		var a fabric.Applied
+		wait(text+": apply", func(done func(error)) { in.Apply(s, func(got fabric.Applied, err error) { a = got; done(err) }) })
+		wait(text+": verify", a.Verify)
+		drive(t, f, workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1"}, To: []string{"h2"}, Size: 32 << 10, Messages: 20, Depth: 2, QP: workloads.QPSpec{Timeout: &longTimeout}})
+		var hits, again uint64
+		wait(text+": heal", a.Heal)
+		wait(text+": hits", func(done func(error)) { a.Hits(func(n uint64, err error) { hits = n; done(err) }) })
+		wait(text+": verify clean", a.VerifyClean)
+		wait(text+": hits", func(done func(error)) { a.Hits(func(n uint64, err error) { again = n; done(err) }) })
+		if hits == 0 || again != hits {
+			t.Errorf("%s: %d hits, and %d later", text, hits, again)
+		}
+	}
+	// One that is refused there leaves nothing.
+	if err := in.Check(faults.Spec{Name: "x", Kind: faults.PFCStorm, At: []string{"h2:eth0"}, LinkKeys: faults.LinkKeys{Duty: 0.5}, NICKeys: faults.NICKeys{Frequency: 1}}); err == nil {
+		t.Error("a storm that no frames can make was taken")
 	}
 }

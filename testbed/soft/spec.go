@@ -43,10 +43,11 @@ func monotonic() time.Duration {
 
 // asked is what the fabric asks a host's process besides verbs.
 type asked struct {
-	Do   string // collect, traces, judge, keepup, carrier, rate
+	Do   string // collect, traces, judge, keepup, carrier, rate, nic
 	Port int
 	Up   bool
 	Rate uint64
+	NIC  *silicon.NICOrder
 }
 
 // told is the answer.
@@ -55,4 +56,5 @@ type told struct {
 	Traces  []fabric.Trace
 	Slow    bool   // Problem says no more than that
 	Problem string // of keeping up
+	Hits    uint64
 }
