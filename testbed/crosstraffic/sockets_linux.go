@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -33,9 +34,9 @@ type sockets struct {
 
 type located struct {
 	stream
-	pair     pair
-	proto    string // udp or tcp
-	from, to *linux.Namespace
+	ends
+	pair  pair
+	proto string // udp or tcp
 }
 
 // ends are what a stream is made between.
@@ -103,18 +104,43 @@ func (s *sockets) start(in *Injector, spec *faults.Spec, pairs []pair) error {
 		}
 		e.rate = max(uint64(rate)/uint64(dilation.Factor()), 1)
 		for range streams(spec) {
-			open, proto := openUDP, "udp"
+			s.all = append(s.all, located{pair: p, proto: "udp", ends: e})
 			if spec.Kind == faults.TCPTraffic {
-				open, proto = openTCP, "tcp"
+				s.all[len(s.all)-1].proto = "tcp"
 			}
-			one, err := open(&e)
-			if err != nil {
-				return fmt.Errorf("%s→%s: %w", p.from, p.to, err)
-			}
-			s.all = append(s.all, located{one, p, proto, e.from, e.to})
 		}
 	}
-	return nil
+	return s.open()
+}
+
+// atOnce is how many streams are opened at a time: nearly all of it is waiting for the far end.
+const atOnce = 16
+
+// open opens the streams, or says what kept some from it. Then those that are open are left to be stopped.
+func (s *sockets) open() error {
+	errs := make([]error, len(s.all))
+	var work sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for i := range s.all {
+		work.Add(1)
+		turns <- struct{}{}
+		go func() {
+			defer func() { <-turns; work.Done() }()
+			l, open := &s.all[i], openUDP
+			if l.proto == "tcp" {
+				open = openTCP
+			}
+			one, err := open(&l.ends)
+			if err != nil {
+				errs[i] = fmt.Errorf("%s→%s: %w", l.pair.from, l.pair.to, err)
+				return
+			}
+			l.stream = one
+		}()
+	}
+	work.Wait()
+	s.all = slices.DeleteFunc(s.all, func(l located) bool { return l.stream == nil })
+	return errors.Join(errs...)
 }
 
 func (s *sockets) each(do func(*located) error) error {
