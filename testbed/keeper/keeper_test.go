@@ -93,7 +93,11 @@ func bringWires(name, how string) func(context.Context, *slog.Logger, func(strin
 			return nil, errors.Join(err, bed.Close(context.Background()))
 		}
 		step("second step")
-		return OnFabric(Here{Testbed: name, Scenario: "star", Backend: "wires", Fabric: &wires{bed, p, time.Now()}}), nil
+		here := Here{Testbed: name, Scenario: "star", Backend: "wires", Fabric: &wires{bed, p, time.Now()}}
+		if how == "stuck" {
+			here.Faults = stuckFaults{}
+		}
+		return OnFabric(here), nil
 	}
 }
 
@@ -156,6 +160,12 @@ func testName(suffix string) string { return fmt.Sprintf("k%d-%s", os.Getpid(), 
 // up starts a keeper and returns a client.
 func up(t *testing.T, name string) *Client {
 	t.Helper()
+	return upAs(t, name, "stay")
+}
+
+// upAs brings the wires up in a keeper of a kind that bringWires knows.
+func upAs(t *testing.T, name, how string) *Client {
+	t.Helper()
 	testneed.Root(t)
 	keeper := 0
 	t.Cleanup(func() {
@@ -165,7 +175,7 @@ func up(t *testing.T, name string) *Client {
 		reap(keeper)
 	})
 	var steps []string
-	if err := Start(context.Background(), []string{"test-keeper", name, "stay"}, nil, func(s string) { steps = append(steps, s) }); err != nil {
+	if err := Start(context.Background(), []string{"test-keeper", name, how}, nil, func(s string) { steps = append(steps, s) }); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(steps, []string{"first step", "second step"}) {

@@ -1,0 +1,90 @@
+package testbed
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/testbed/linux"
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// behindItsBack removes a port's interface from its namespace, as nobody should.
+func behindItsBack(t *testing.T, bed, node, port string) {
+	t.Helper()
+	ns, err := netns.GetFromName(linux.NamespaceName(bed, node))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer h.Close()
+	l, err := h.LinkByName(port)
+	if err == nil {
+		err = h.LinkDel(l)
+	}
+	if err != nil {
+		t.Errorf("%s:%s: %v", node, port, err)
+	}
+}
+
+// h1 ── leaf1 ──/── leaf2 ── h2: the link is taken away while a fault slows it.
+func TestAHealThatFailsOnRxeIsReportedAndFailsTheRun(t *testing.T) {
+	const bed = "healfails"
+	source := strings.Replace(strings.Replace(onRxe, "messages: 60", "duration: 1h", 1),
+		"{name: lossy, kind: loss, at: [leaf1-leaf2], probability: 2%}", "{name: lossy, kind: rate, rate: 1Gbps, at: [leaf1-leaf2], direction: egress, schedule: {for: 4ms}}", 1)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	said := notes{
+		{"lossy: verified", func() { behindItsBack(t, bed, "leaf1", "eth1") }},
+		{"lossy: failed (IT COULD NOT BE HEALED", func() { cancel(ErrInterrupted) }},
+	}
+	limit := time.AfterFunc(time.Minute, func() { cancel(context.DeadlineExceeded) })
+	defer limit.Stop()
+	out, r := runOnRxe(t, ctx, source, RunOptions{Testbed: bed, Progress: &said})
+	f := out.Summary.Faults[0]
+	if problems := strings.Join(out.Summary.Problems, "\n"); out.Passed() || f.Healed || !strings.Contains(problems, "lossy: IT COULD NOT BE HEALED: ") {
+		t.Errorf("verdict %v, fault %+v, problems\n%s", out.Summary.Verdict, f, problems)
+	}
+	if m := r.Manifest(); m.Verdict != record.Fail || !strings.Contains(strings.Join(m.Problems, "\n"), "COULD NOT BE HEALED") {
+		t.Errorf("manifest %+v", m)
+	}
+	if err := r.Verify(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"report.html", "junit.xml", record.SummaryFile} {
+		page, err := os.ReadFile(filepath.Join(r.Dir(), name))
+		if err != nil || !strings.Contains(string(page), "COULD NOT BE HEALED") {
+			t.Errorf("%s doesn't say it (%v)", name, err)
+		}
+	}
+}
+
+// notes does something when a text is first told.
+type notes []struct {
+	text string
+	do   func()
+}
+
+func (n *notes) Step(string)   {}
+func (n *notes) Status(string) {}
+func (n *notes) Note(text string) {
+	for i := range *n {
+		if one := &(*n)[i]; one.do != nil && strings.Contains(text, one.text) {
+			do := one.do
+			one.do = nil
+			do()
+		}
+	}
+}
