@@ -152,6 +152,9 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 	if inSwitch(spec.Kind) {
 		return in.inSwitches(&spec)
 	}
+	if spec.Kind == faults.AckDelay {
+		return in.atHosts(&spec)
+	}
 	strikes, err := faults.Resolve(&spec, in.f.Topology())
 	if err != nil {
 		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)

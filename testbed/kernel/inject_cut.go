@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -239,6 +240,8 @@ const leastFlap = 5 * time.Millisecond
 type flapping struct {
 	cut
 	period, downFor time.Duration // wall
+	varies          bool          // its times vary about these, exponentially
+	seed            uint64
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -251,6 +254,7 @@ func (in *injector) flap(s *faults.Spec, ref topo.PortRef) *flapping {
 	return &flapping{
 		cut:    cut{f: in.f, name: s.Name, ref: ref},
 		period: wall(s.Period), downFor: wall(s.DownTime()),
+		varies: s.Distribution == faults.Exponential, seed: faults.Seed(in.f.cfg.Seed, s.Name, ref.String()),
 	}
 }
 
@@ -271,14 +275,28 @@ func (e *flapping) apply() error {
 	e.stop = make(chan struct{})
 	start := time.Now()
 	e.done.Go(func() {
-		for n := time.Duration(0); ; n++ {
-			if e.until(start.Add(n*e.period+e.downFor)) || e.failed(e.set(true)) ||
-				e.until(start.Add((n+1)*e.period)) || e.failed(e.set(false)) {
+		for n, at := uint64(0), start; ; n++ {
+			at = at.Add(e.lasts(n))
+			if e.until(at) || e.failed(e.set(n%2 == 0)) {
 				return
 			}
 		}
 	})
 	return nil
+}
+
+// lasts is how long the link stays as it is after n changes, the first of which took it down.
+func (e *flapping) lasts(n uint64) time.Duration {
+	mean := e.downFor
+	if n%2 == 1 {
+		mean = e.period - e.downFor
+	}
+	if !e.varies {
+		return mean
+	}
+	const purpose = 3 // drawJitter of software nodes: the same seed has the same times there
+	u := (float64(faults.Draw(e.seed, purpose, n)>>11) + 0.5) / (1 << 53)
+	return max(time.Duration(math.Round(-math.Log(u)*float64(mean))), leastFlap)
 }
 
 // until waits and says whether the flapping ends.

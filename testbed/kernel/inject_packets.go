@@ -3,9 +3,11 @@
 package kernel
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
 )
@@ -22,6 +24,27 @@ func (in *injector) program(events []packet.Event, seed uint64) (*packet.Program
 		r.Delay, r.AtMost = uint64(wall(time.Duration(r.Delay))), uint64(wall(time.Duration(r.AtMost)))
 	}
 	return prog, nil
+}
+
+// lateAcks is what delays a NIC's ACKs and NAKs, those of RNR too, as they come out of it.
+func lateAcks(delay time.Duration) []packet.Event {
+	return []packet.Event{{Match: packet.Match{Class: packet.Classes{packet.Ack, packet.Nak}}, Do: packet.Do{{Verb: packet.Delay, Time: delay}}}}
+}
+
+// atHosts is plan for what a host's NICs do that can as well be done where their packets come out.
+func (in *injector) atHosts(spec *faults.Spec) (effects []effect, err error) {
+	targets, err := faults.Aim(spec, faults.Scope{Topology: in.f.Topology(), Plan: in.f.Plan(), Seed: in.f.cfg.Seed})
+	if err != nil {
+		return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+	}
+	for _, t := range targets {
+		imp, err := in.impairment(spec, t.Port)
+		if err != nil {
+			return nil, fmt.Errorf("fault %s: %w", spec.Name, err)
+		}
+		effects = append(effects, &impaired{f: in.f, from: t.Port, what: imp})
+	}
+	return effects, nil
 }
 
 // Connect implements fabric.Connector: what is in force has heard of the connection when it returns.

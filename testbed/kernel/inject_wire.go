@@ -31,12 +31,36 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 	case faults.Delay:
 		imp.Delay = cable.Delay{Delay: wall(s.Delay), Jitter: wall(s.Jitter), Distribution: s.Distribution}
 	case faults.Reorder:
+		if s.Window > 0 {
+			if s.Window > 1<<16-1 {
+				return imp, strict.At("window", "%d packets are more than %d", s.Window, 1<<16-1)
+			}
+			imp.Model = cable.Overtaken{P: p, Gap: uint32(s.Gap), Window: uint16(s.Window)}
+			break
+		}
 		imp.Model = cable.Overtake{P: p, Gap: uint32(s.Gap)}
 		imp.Delay = cable.Delay{Delay: wall(s.Delay)}
 	case faults.Duplicate:
 		imp.Model = cable.Duplicate{P: p}
 	case faults.Corrupt:
 		imp.Model = cable.Corrupt{P: p}
+	case faults.BitErrors:
+		imp.Model = cable.BitErrors{Rate: s.BER}
+	case faults.MTUShrink:
+		if whole := in.f.Plan().Link(from).MTU; int(s.MTU) >= whole {
+			return imp, fmt.Errorf("%s: the link takes no longer packets than the fault leaves it (its MTU is %d)", from, whole)
+		}
+		imp.Model = cable.TooLong{MTU: int(s.MTU)}
+	case faults.Unidirectional:
+		imp.Model = cable.Sever{}
+	case faults.BlackHole:
+		imp.Model = cable.BlackHole{}
+	case faults.AckDelay:
+		prog, err := in.program(lateAcks(s.Delay), imp.Seed)
+		if err != nil {
+			return imp, err
+		}
+		imp.Model = cable.Events{Program: prog}
 	case faults.Packets:
 		prog, err := in.program(s.PacketEvents(), imp.Seed)
 		if err != nil {
@@ -59,17 +83,8 @@ func lacks(k faults.Kind) error {
 // has refuses faults that this backend doesn't make.
 func has(s *faults.Spec) error {
 	switch s.Kind {
-	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown, faults.Packets:
-		return nil
-	case faults.Reorder:
-		if s.Window > 0 {
-			return strict.At("window", "cables reorder by time alone: give a delay")
-		}
-		return nil
-	case faults.LinkFlap:
-		if s.Distribution == faults.Exponential {
-			return strict.At("distribution", "cables flap with a fixed period alone")
-		}
+	case faults.Loss, faults.Delay, faults.Duplicate, faults.Corrupt, faults.RateLimit, faults.LinkDown, faults.LinkFlap, faults.Packets,
+		faults.Reorder, faults.BitErrors, faults.MTUShrink, faults.Unidirectional, faults.BlackHole, faults.AckDelay:
 		return nil
 	}
 	if inSwitch(s.Kind) {
@@ -107,6 +122,9 @@ func (e *impaired) allowed() error {
 func (e *impaired) on(w cable.Wire) error {
 	if err := w.With(e.what).Check(); err != nil {
 		return fmt.Errorf("%s: %w", e.from, err)
+	}
+	if mtu := e.f.Plan().Link(e.from).MTU; cable.Holds(e.what.Model) && mtu > cable.LongestHeld {
+		return fmt.Errorf("%s: packets of up to %d bytes can be held back, and the link's MTU is %d", e.from, cable.LongestHeld, mtu)
 	}
 	return nil
 }

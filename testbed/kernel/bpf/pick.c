@@ -48,7 +48,7 @@ const volatile struct rb_op ops[256] = {};
 const volatile __u32 syndromes[256] = {};
 const volatile __u64 seed = 0;
 const volatile __u32 window = 1;
-const volatile __u32 settles = 0;
+const volatile __u32 holds = 0; /* some event holds or delays: flows and times are told to the end of the chain */
 static const __u32 fresh_page[PAGE] = {};
 
 struct {
@@ -386,12 +386,6 @@ int rb_pick(struct __sk_buff *skb)
 		return go_on(skb);
 	__sync_fetch_and_add(&c->seen, 1);
 	*w = (struct work){.class = CLASS_IP, .position = 1 | 4, .stream = STREAMS};
-	fate = skb->cb[CB_FATE];
-	if (settles)
-		fate |= FATE_SETTLED;
-	if (settles > 1)
-		skb->cb[CB_FLOW] = 0;
-	skb->cb[CB_FATE] = fate;
 	if (!parse(skb, w, &key))
 		return go_on(skb);
 	at.w = w;
@@ -400,7 +394,7 @@ int rb_pick(struct __sk_buff *skb)
 		at.k = map_lookup(&nobody, &zero);
 	if (!at.k)
 		return go_on(skb);
-	if (settles > 1)
+	if (holds)
 		skb->cb[CB_FLOW] = at.k->flow;
 	sequence(w, at.k);
 	loop(at.k->len, judge, &at, 0);
@@ -414,6 +408,7 @@ int rb_pick(struct __sk_buff *skb)
 		damage(skb, w, hit);
 	if (w->act & DO_TRUNCATE && w->truncate < skb->len)
 		change_tail(skb, w->truncate, 0);
+	fate = skb->cb[CB_FATE];
 	if (w->copies)
 		fate += FATE_COPY * w->copies;
 	time = 0;
@@ -425,7 +420,7 @@ int rb_pick(struct __sk_buff *skb)
 		time = w->delay;
 	}
 	skb->cb[CB_FATE] = fate;
-	if (settles > 1) {
+	if (holds) {
 		skb->cb[CB_TIME] = time;
 		skb->cb[CB_TIME_HIGH] = time >> 32;
 	}

@@ -26,9 +26,9 @@ const (
 	PickMapRbStages  = "rb_stages"
 	PickMapRules     = "rules"
 	PickProgRbPick   = "rb_pick"
+	PickVarHolds     = "holds"
 	PickVarOps       = "ops"
 	PickVarSeed      = "seed"
-	PickVarSettles   = "settles"
 	PickVarSyndromes = "syndromes"
 	PickVarWindow    = "window"
 )
@@ -97,9 +97,9 @@ type PickMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PickVariableSpecs struct {
+	Holds     *ebpf.VariableSpec `ebpf:"holds"`
 	Ops       *ebpf.VariableSpec `ebpf:"ops"`
 	Seed      *ebpf.VariableSpec `ebpf:"seed"`
-	Settles   *ebpf.VariableSpec `ebpf:"settles"`
 	Syndromes *ebpf.VariableSpec `ebpf:"syndromes"`
 	Window    *ebpf.VariableSpec `ebpf:"window"`
 }
@@ -153,9 +153,9 @@ func (m *PickMaps) Close() error {
 //
 // It can be passed to LoadPickObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PickVariables struct {
+	Holds     *ebpf.Variable `ebpf:"holds"`
 	Ops       *ebpf.Variable `ebpf:"ops"`
 	Seed      *ebpf.Variable `ebpf:"seed"`
-	Settles   *ebpf.Variable `ebpf:"settles"`
 	Syndromes *ebpf.Variable `ebpf:"syndromes"`
 	Window    *ebpf.Variable `ebpf:"window"`
 }

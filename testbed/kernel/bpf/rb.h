@@ -63,7 +63,7 @@ struct {
 	__uint(max_entries, 1);
 } rb_stages SEC(".maps");
 
-/* What travels with a packet along the chain. The first stage finds all but PLACE 0. */
+/* What travels with a packet along the chain. The forwarder leaves all 0 but PLACE, and FATE_SETTLED where it holds. */
 enum { CB_PLACE, CB_FATE, CB_FLOW, CB_TIME, CB_TIME_HIGH };
 enum {
 	FATE_HOLD = 0xffff,        /* how many packets are to overtake it */

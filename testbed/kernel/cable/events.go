@@ -32,13 +32,6 @@ func (e Events) same(o Model) bool {
 	return ok && e.Program.Window == other.Program.Window && e.Program.Seed == other.Program.Seed && bytes.Equal(e.Program.Encode(nil), other.Program.Encode(nil))
 }
 
-// What the end of the chain is needed for: nothing, copies alone, or holding packets too.
-const (
-	settlesNothing = iota
-	settlesCopies
-	settlesHeld
-)
-
 func (e Events) settles() (what uint32) {
 	for i := range e.Program.Rules {
 		switch do := e.Program.Rules[i].Do; {
@@ -67,8 +60,6 @@ type picks struct {
 	prog                        *packet.Program
 	rules, events, known, pages *ebpf.Map
 	nobody                      *ebpf.Map
-	settle                      *ebpf.Program // of the end of the chain; nil: nothing is to be settled
-	shelf                       *shelf
 
 	mu    sync.Mutex
 	table *packet.Table
@@ -98,7 +89,7 @@ func newEvents(f *forwarder, e Events, out int) (_ *Stage, err error) {
 	}
 	for name, v := range map[string]any{
 		bpf.PickVarOps: packet.Opcodes(), bpf.PickVarSyndromes: packet.Syndromes(), bpf.PickVarSeed: e.Program.Seed, bpf.PickVarWindow: e.Program.Window,
-		bpf.PickVarSettles: e.settles(),
+		bpf.PickVarHolds: boolean(e.settles() == settlesHeld),
 	} {
 		if err := spec.Variables[name].Set(v); err != nil {
 			return nil, fmt.Errorf("set %s of the program: %w", name, err)
@@ -118,7 +109,7 @@ func newEvents(f *forwarder, e Events, out int) (_ *Stage, err error) {
 		}
 	}()
 	if e.settles() != settlesNothing {
-		if err := p.loadSettling(f, out); err != nil {
+		if s.end, err = newEnding(f, out); err != nil {
 			return nil, err
 		}
 	}
@@ -131,32 +122,11 @@ func newEvents(f *forwarder, e Events, out int) (_ *Stage, err error) {
 	return s, p.reset()
 }
 
-// load loads a collection that goes on along the forwarder's chain.
-func (f *forwarder) load(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
-	own := map[string]*ebpf.Map{bpf.PickMapRbCables: f.table, bpf.PickMapRbStages: f.chain}
-	for name, m := range own {
-		spec.Maps[name].MaxEntries = m.MaxEntries()
+func boolean(b bool) (n uint32) {
+	if b {
+		n = 1
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: own})
-	if err != nil {
-		return nil, fmt.Errorf("load program: %w", err)
-	}
-	return c, nil
-}
-
-func (p *picks) loadSettling(f *forwarder, out int) error {
-	spec, err := bpf.LoadSettle()
-	if err != nil {
-		return err
-	}
-	c, err := f.load(spec)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	p.settle = c.DetachProgram(bpf.SettleProgRbSettle)
-	p.shelf, err = newShelf(c.DetachMap(bpf.SettleMapShelf), c.DetachMap(bpf.SettleMapBooks), c.DetachMap(bpf.SettleMapWaiting), out)
-	return err
+	return n
 }
 
 // reset makes the stage know no connection, and have counted nothing.
@@ -238,20 +208,20 @@ func (s *Stage) Connect(c *packet.Connection) {
 
 // Err is what has gone wrong with a stage in force: connections that it could not be told of, packets that it could not keep.
 func (s *Stage) Err() error {
-	if s.picks == nil {
-		return nil
+	var errs []error
+	if s.picks != nil {
+		s.picks.mu.Lock()
+		errs = append(errs, s.picks.err)
+		s.picks.mu.Unlock()
+		v, err := s.read()
+		if errs = append(errs, err); v.state > 0 {
+			errs = append(errs, fmt.Errorf("the passes of %d packets could not be counted: there is room for %d PSNs", v.state, maxPages*512))
+		}
 	}
-	s.picks.mu.Lock()
-	err := s.picks.err
-	s.picks.mu.Unlock()
-	v, rerr := s.read()
-	if err = errors.Join(err, rerr); v.state > 0 {
-		err = errors.Join(err, fmt.Errorf("the passes of %d packets could not be counted: there is room for %d PSNs", v.state, maxPages*512))
+	if s.end != nil {
+		errs = append(errs, s.end.shelf.failed())
 	}
-	if sh := s.picks.shelf; sh != nil {
-		err = errors.Join(err, sh.failed())
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // EventCounts are what each event has counted.
@@ -309,12 +279,6 @@ func (p *picks) verify() error {
 
 func (p *picks) close() error {
 	var errs []error
-	if p.shelf != nil {
-		errs = append(errs, p.shelf.close())
-	}
-	if p.settle != nil {
-		errs = append(errs, p.settle.Close())
-	}
 	for _, m := range []*ebpf.Map{p.rules, p.events, p.known, p.pages, p.nobody} {
 		errs = append(errs, m.Close())
 	}

@@ -17,9 +17,10 @@ type hop struct {
 }
 
 const (
-	flagDelay  = 1 << 0 // through the far end's netem; else straight into the port behind it
-	flagStages = 1 << 1 // first through the stages in the chain's bank
-	flagBank   = 1 << 8 // the chain's second bank; else the first
+	flagDelay   = 1 << 0 // through the far end's netem; else straight into the port behind it
+	flagStages  = 1 << 1 // first through the stages in the chain's bank
+	flagSettles = 1 << 2 // whose last copies and holds packets for the others
+	flagBank    = 1 << 8 // the chain's second bank; else the first
 
 	// A direction has two banks of the chain, so that its stages change all at once: the bank
 	// that isn't used is filled, and then the table names it.
@@ -67,6 +68,13 @@ func newForwarder(maxIndex int) (_ *forwarder, err error) {
 		asm.Add.Imm(asm.R3, bankSize),
 		asm.StoreMem(asm.R6, skbCB, asm.R3, asm.Word).WithSymbol("first_bank"),
 		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.R6, skbFlow, asm.R1, asm.Word),
+		asm.StoreMem(asm.R6, skbTime, asm.R1, asm.Word),
+		asm.StoreMem(asm.R6, skbTime+4, asm.R1, asm.Word),
+		// FATE_SETTLED, bit 31
+		asm.LoadMem(asm.R1, asm.R7, 4, asm.Word),
+		asm.And.Imm(asm.R1, flagSettles),
+		asm.LSh.Imm(asm.R1, 29),
 		asm.StoreMem(asm.R6, skbFate, asm.R1, asm.Word),
 	)
 	ins = append(ins, f.call()...)

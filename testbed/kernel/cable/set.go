@@ -128,8 +128,8 @@ func (s *Set) Load(from topo.PortRef, m Model, seed uint64) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
-	if p := stage.picks; p != nil && p.shelf != nil {
-		if err := p.shelf.open(s.ns); err != nil {
+	if stage.end != nil {
+		if err := stage.end.shelf.open(s.ns); err != nil {
 			return nil, fmt.Errorf("%s: %w", from, errors.Join(err, stage.Close()))
 		}
 	}
@@ -194,8 +194,11 @@ func (s *Set) reconcile(d *wire, want Wire) error {
 		return err
 	}
 	h := hop{Out: d.hop.Out, Flags: d.hop.Flags & flagDelay}
-	if delays(q) || want.settles() {
+	if delays(q) {
 		h.Flags |= flagDelay
+	}
+	if want.settles() {
+		h.Flags |= flagDelay | flagSettles
 	}
 	if len(stages) > 0 {
 		h.Flags |= flagStages | ^d.hop.Flags&flagBank

@@ -63,9 +63,6 @@ const (
 	slotTaken = 4
 )
 
-// maxFrame is the longest frame that can be held.
-const maxFrame = room
-
 func newShelf(slots, ledger, waiting *ebpf.Map, out int) (_ *shelf, err error) {
 	s := &shelf{maps: []*ebpf.Map{slots, ledger, waiting}, out: out, socket: -1}
 	defer func() {

@@ -153,8 +153,8 @@ func TestWhatIsHeldAndCopiedGoesOnInTheOrderOfSoftwareNodes(t *testing.T) {
 		if err := imp.Stage.Err(); err != nil {
 			t.Error(err)
 		}
-		if b := imp.Stage.picks.shelf; b != nil && b.books.held != 0 {
-			t.Errorf("seed %d: %d slots are still in use", seed, b.books.held)
+		if e := imp.Stage.end; e != nil && e.shelf.books.held != 0 {
+			t.Errorf("seed %d: %d slots are still in use", seed, e.shelf.books.held)
 		}
 	}
 	if held == 0 {

@@ -47,7 +47,9 @@ const (
 	skbProtocol = 16
 	skbIfindex  = 40
 	skbCB       = 48
-	skbFate     = 52
+	skbFate     = skbCB + 4 // what is to become of the packet: bpf/rb.h
+	skbFlow     = skbCB + 8
+	skbTime     = skbCB + 12
 )
 
 // Counts are a stage's counters.
@@ -74,7 +76,9 @@ type Stage struct {
 	seed  uint64
 	prog  *ebpf.Program
 	data  *ebpf.Map
-	picks *picks // of Events
+	picks *picks    // of Events
+	sizes *ebpf.Map // thresholds by length, of bit errors
+	end   *ending   // of models that leave something to the end of the chain
 }
 
 // newStage loads the program of a model. out is the interface index of the far end.
@@ -86,16 +90,31 @@ func newStage(f *forwarder, m Model, seed uint64, out int) (_ *Stage, err error)
 		return nil, err
 	}
 	s := &Stage{model: m, seed: seed}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
 	s.data, err = ebpf.NewMap(&ebpf.MapSpec{Name: "rb_stage", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(value{})), MaxEntries: 1})
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	s.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "rb_stage", Type: ebpf.SchedCLS, License: license,
-		Instructions: stageProgram(f, m.(judge), seed, s.data.FD(), out),
-	})
+	ins := stageProgram(f, m.(judge), seed, s.data.FD(), out)
+	if b, ok := m.(BitErrors); ok {
+		if s.sizes, err = b.sizes(); err != nil {
+			return nil, err
+		}
+		if err := ins.AssociateMap(bySize, s.sizes); err != nil {
+			return nil, fmt.Errorf("use thresholds: %w", err)
+		}
+	}
+	if settling(m) != settlesNothing {
+		if s.end, err = newEnding(f, out); err != nil {
+			return nil, err
+		}
+	}
+	s.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "rb_stage", Type: ebpf.SchedCLS, License: license, Instructions: ins})
 	if err != nil {
-		s.data.Close()
 		return nil, fmt.Errorf("load program: %w", err)
 	}
 	return s, nil
@@ -131,24 +150,24 @@ func (s *Stage) Reset() error {
 	if err := s.data.Put(uint32(0), value{}); err != nil {
 		return fmt.Errorf("reset counters: %w", err)
 	}
+	if s.end != nil {
+		s.end.shelf.reset()
+	}
 	if s.picks == nil {
 		return nil
-	}
-	if s.picks.shelf != nil {
-		s.picks.shelf.reset()
 	}
 	return s.picks.reset()
 }
 
 // Settle sends on what the stage still holds. Its wire has let go of it.
 func (s *Stage) Settle() error {
-	if s.picks == nil || s.picks.shelf == nil {
+	if s.end == nil {
 		return nil
 	}
 	if err := passed(); err != nil {
 		return err
 	}
-	s.picks.shelf.drain()
+	s.end.shelf.drain()
 	return nil
 }
 
@@ -164,9 +183,21 @@ func passed() error {
 
 // Close frees the program and its counters. No wire may have the stage any more.
 func (s *Stage) Close() error {
-	err := errors.Join(s.prog.Close(), s.data.Close())
+	var err error
+	if s.prog != nil {
+		err = s.prog.Close()
+	}
+	if s.data != nil {
+		err = errors.Join(err, s.data.Close())
+	}
 	if s.picks != nil {
 		err = errors.Join(err, s.picks.close())
+	}
+	if s.end != nil {
+		err = errors.Join(err, s.end.close())
+	}
+	if s.sizes != nil {
+		err = errors.Join(err, s.sizes.Close())
 	}
 	return err
 }

@@ -149,7 +149,7 @@ func (w Wire) programs() (all []*ebpf.Program, err error) {
 		}
 	}
 	if end != nil {
-		all = append(all, end.picks.settle)
+		all = append(all, end.end.prog)
 	}
 	return all, nil
 }
@@ -157,13 +157,6 @@ func (w Wire) programs() (all []*ebpf.Program, err error) {
 // settles says whether packets are copied or held at the end of the chain. All packets then take the same way there.
 func (w Wire) settles() bool {
 	return slices.ContainsFunc(w.Impairments, func(i Impairment) bool { return settling(i.Model) != settlesNothing })
-}
-
-func settling(m Model) uint32 {
-	if e, ok := m.(Events); ok {
-		return e.settles()
-	}
-	return settlesNothing
 }
 
 // With is the declaration with one more impairment; Without, with one less.
