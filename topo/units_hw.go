@@ -3,6 +3,7 @@ package topo
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,6 +45,17 @@ type PCIeLink struct{ Gen, Width int }
 func (l *PCIeLink) UnmarshalText(b []byte) error {
 	if n, err := fmt.Sscanf(string(b), "gen%d x%d", &l.Gen, &l.Width); err != nil || n != 2 {
 		return fmt.Errorf("%q is no PCIe link (write \"gen4 x16\")", b)
+	}
+	return nil
+}
+
+// Check refuses generations and widths that there aren't.
+func (l PCIeLink) Check() error {
+	switch {
+	case l.Gen < 1 || l.Gen > 6:
+		return fmt.Errorf("there is no PCIe generation %d: 1 to 6", l.Gen)
+	case !slices.Contains([]int{1, 2, 4, 8, 16}, l.Width):
+		return fmt.Errorf("no PCIe slot has %d lanes: 1, 2, 4, 8 or 16", l.Width)
 	}
 	return nil
 }

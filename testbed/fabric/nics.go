@@ -130,6 +130,9 @@ func (s *NICSettings) Section(host string, has func(*NICModel) bool) string {
 	return "nics"
 }
 
+// noHeadroom is what is wrong with a priority that pauses its peer and has no room for what is under way.
+const noHeadroom = "without room for what is under way when a pause begins, a lossless priority loses packets (leave the key out for what it takes)"
+
 // maxTrace keeps a record readable.
 const maxTrace = 10_000
 
@@ -161,6 +164,19 @@ func (m *NICModel) validate() error {
 		errs = append(errs, strict.Under("pfc.priorities", p.Priorities.validate()))
 		if p.XOFF != nil && p.XON != nil && *p.XON > *p.XOFF {
 			wrong("pfc.xon", "%v is above xoff %v", *p.XON, *p.XOFF)
+		}
+		if p.Headroom != nil && *p.Headroom == 0 {
+			wrong("pfc.headroom", noHeadroom)
+		}
+	}
+	if p := m.PCIe; p != nil {
+		for _, l := range []struct {
+			key  string
+			link PCIeLink
+		}{{"nic", p.NIC}, {"gpu", p.GPU}, {"host", p.Host}} {
+			if l.link != (PCIeLink{}) {
+				errs = append(errs, strict.Under("pcie."+l.key, l.link.Check()))
+			}
 		}
 	}
 	switch m.Memory {

@@ -194,6 +194,12 @@ func (s *SwitchModel) validate() error {
 		if p.XOFF != 0 && p.Alpha != 0 {
 			wrong("pfc.alpha", "a threshold is static (xoff) or dynamic (alpha): give one of them")
 		}
+		if p.XOFF != 0 && p.XON != nil && *p.XON > p.XOFF {
+			wrong("pfc.xon", "a pause can't end %v below xoff, which is %v", *p.XON, p.XOFF)
+		}
+		if p.Headroom != nil && *p.Headroom == 0 {
+			wrong("pfc.headroom", noHeadroom+"; to break it on purpose there is the fault pfc-thresholds")
+		}
 	}
 	if w := s.Watchdog; w != nil {
 		switch w.Action {

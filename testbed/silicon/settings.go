@@ -3,6 +3,7 @@ package silicon
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -101,7 +102,31 @@ func profileOf(m *fabric.NICModel, lossless uint8) (rnic.Profile, error) {
 			}
 		}
 	}
-	return p, p.Validate()
+	return p, atKeys(p.Validate(), m)
+}
+
+// atKeys gives what is wrong with a profile the key that it comes from.
+func atKeys(err error, m *fabric.NICModel) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	keys := map[string]string{
+		"Recovery": "recovery", "MaxUnacked": "max_unacked", "AckRequestEvery": "ack.request_every", "AckEvery": "ack.every", "AckDelay": "ack.delay", "DCQCN": "dcqcn",
+		"Pause.XOFF": "pfc.xoff", "Pause.XON": "pfc.xon", "Stages.PCIe": "pcie",
+	}
+	if m.PFC != nil && m.PFC.XON == nil {
+		keys["Pause.XON"] = "pfc.xoff" // what is given
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		var pe *rnic.ProfileError
+		if errors.As(e, &pe) && keys[pe.Field] != "" {
+			e = strict.Under(keys[pe.Field], e)
+		}
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
 }
 
 func set[T any](to, from *T) {
