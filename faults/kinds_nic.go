@@ -99,7 +99,7 @@ var nicKinds = []Def{{
 	Example: "{name: x, kind: cnp-cap, at: ['h2:eth0'], frequency: 10/ms}",
 }, {
 	Kind: DCQCNParams, Group: GroupNIC, Target: TargetNIC, Keys: req("dcqcn"),
-	Doc: "the NIC's DCQCN has other parameters than its neighbours'", Hits: "a rate that was changed by them",
+	Doc: "the NIC's DCQCN has other parameters than its neighbours'", Hits: "a change of a flow's rate that was computed by them, and where a knob of CNPs is among them a CNP that was sent",
 	Source:  "incident 11: generations of NICs share a bottleneck unfairly",
 	Example: "{name: x, kind: dcqcn-params, at: ['h1:eth0'], dcqcn: {rpg_ai_rate: 100Mbps}}",
 	check:   (*validator).dcqcn,

@@ -35,6 +35,7 @@ func CanFault(on Backend, yaml string) error {
 var grounds = []string{
 	"",
 	"switches: {ecn: {kmin: 100KB, kmax: 400KB, pmax: 20%}}\n",
+	"nics: {dcqcn: mlx5}\n",
 	"switches: {memory: 32MB, pfc: {}, ecn: {kmin: 100KB, kmax: 400KB, pmax: 20%}, watchdog: {detect: 1ms}}\n",
 }
 

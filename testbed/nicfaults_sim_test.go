@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -42,8 +43,11 @@ func TestAFaultInANICIsSeenOnItsLinkWhileItLastsAndCountsWhatItHit(t *testing.T)
 	plan, _ := s.Plan.Port(h3)
 	type count struct{ data, acks, cnps int }
 	for fault, ok := range map[string]func(in, out count, hits int) bool{
-		"kind: cnp-off":                                  func(in, out count, hits int) bool { return in.cnps == 0 && out.cnps > 0 && hits > 0 },
-		"kind: cnp-cap, frequency: 1/ms":                 func(in, out count, hits int) bool { return in.cnps > 0 && in.cnps <= 3 && hits > 0 },
+		"kind: cnp-off":                  func(in, out count, hits int) bool { return in.cnps == 0 && out.cnps > 0 && hits > 0 },
+		"kind: cnp-cap, frequency: 1/ms": func(in, out count, hits int) bool { return in.cnps > 0 && in.cnps <= 3 && hits > 0 },
+		"kind: dcqcn-params, dcqcn: {min_time_between_cnps: 1ms}": func(in, out count, hits int) bool {
+			return in.cnps > 0 && in.cnps <= 4 && out.cnps > 8 && hits >= in.cnps
+		},
 		"kind: ack-delay, delay: 20us":                   func(in, out count, hits int) bool { return in.acks > 0 && hits >= in.acks && hits <= in.acks+8 },
 		"kind: ack-coalesce, ack_every: 2, delay: 100us": func(in, out count, hits int) bool { return in.acks > 0 && hits > 0 },
 		"kind: pfc-storm":                                func(in, out count, hits int) bool { return in.data == 0 && out.data > 0 && hits >= 2 },
@@ -123,5 +127,49 @@ func TestKilledQueuePairsAreThoseThatAreNamedAndCounted(t *testing.T) {
 	}
 	if f := out.Summary.Faults[0]; f.Hits != 1 || !f.Healed || !slices.Equal(failed, []string{"a"}) {
 		t.Errorf("hits %d, flows of %v failed", f.Hits, failed)
+	}
+}
+
+func TestAFlowWithOtherDCQCNParametersTakesAnotherShareWhileTheyLast(t *testing.T) {
+	source := strings.NewReplacer("at: ['h3:eth0']", "at: ['h1:eth0']", "%s", "kind: dcqcn-params, dcqcn: {rpg_min_dec_fac: 100, rpg_ai_rate: 5Gbps, rpg_time_reset: 20us}").Replace(ailing)
+	h1, h2 := topo.PortRef{Node: "h1", Port: "eth0"}, topo.PortRef{Node: "h2", Port: "eth0"}
+	seen := observe(t, source, h1, h2)
+	sent := func(of []passed) (in, before float64) {
+		for _, p := range of {
+			if roce.Opcode(p.bytes[42]).Info().Operation != roce.OpRDMAWrite {
+				continue
+			}
+			switch at := p.at - seen.zero; {
+			case at > seen.applied+500*time.Microsecond && at < seen.healed:
+				in++
+			case at > 200*time.Microsecond && at < seen.applied:
+				before++
+			}
+		}
+		return in, before
+	}
+	in1, before1 := sent(seen.left)
+	in2, before2 := sent(seen.arrived)
+	t.Log(in1, in2, before1, before2, seen.fault.Hits)
+	if seen.fault.Hits < 10 || in1 < 2*in2 || before1 > 2*before2 || before2 > 2*before1 {
+		t.Errorf("%d hits; it sends %v packets and its neighbour %v; before they were %v and %v", seen.fault.Hits, in1, in2, before1, before2)
+	}
+}
+
+func TestANICWithAWrongGIDIsHeardByNobodyAndRunsIntoRetryExceeded(t *testing.T) {
+	source := strings.NewReplacer("at: ['h3:eth0']", "at: ['h1:eth0']", "%s", "kind: wrong-gid",
+		"to: [h3], size: 64KiB, messages: 80, depth: 4}", "to: [h3], size: 64KiB, messages: 80, depth: 4, expect_error: retry-exceeded, qp: {timeout: 4, retry_cnt: 2}}").Replace(ailing)
+	h1 := topo.PortRef{Node: "h1", Port: "eth0"}
+	seen := observe(t, source, h1, h1)
+	wrong := 0
+	for _, p := range seen.left {
+		if p.from == netip.MustParseAddr("192.0.2.1") {
+			if wrong++; !p.sound {
+				t.Error("a packet's ICRC is not that of its source")
+			}
+		}
+	}
+	if n := int(seen.fault.Hits); wrong == 0 || n != wrong {
+		t.Errorf("%d packets left with a wrong source, %d were counted", wrong, n)
 	}
 }

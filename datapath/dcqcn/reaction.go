@@ -11,6 +11,7 @@ import (
 type RPCounters struct {
 	CNPHandled uint64 // rp_cnp_handled: CNPs that a flow's reaction point took
 	CNPIgnored uint64 // rp_cnp_ignored: CNPs for nobody, or where DCQCN is off; see Reaction.Ignore
+	Changes    uint64 // decreases and increases of flows' rates
 }
 
 // Reaction is what the flows of one port of a NIC share: parameters, line rate, counters.
@@ -66,6 +67,17 @@ func (r *Reaction) Line() Rate { return r.line }
 // Flow makes the reaction point of a new flow: at line rate, no CNP seen. It is meant to be
 // a field of what owns it.
 func (r *Reaction) Flow() RP { return RP{r: r, rate: r.line, target: r.line} }
+
+// Adopt makes a flow of another reaction one of this one's. What is due under the other up to now is done, and the flow keeps its rate; from
+// now on it changes by these parameters.
+func (r *Reaction) Adopt(rp *RP, now loop.Time) {
+	rp.OnTimer(now)
+	if n := rp.r.periods(rp.alphaAt, now); n > 0 {
+		rp.alpha, rp.alphaAt, rp.marked = rp.alphaThen(now), now, false
+	}
+	rp.r = r
+	rp.increaseAt = now.Add(r.params.RPGTimeReset)
+}
 
 // Ignore counts a CNP that no reaction point took: for a queue pair that isn't there, or
 // where DCQCN is off.

@@ -129,6 +129,9 @@ func (rp *RP) OnCNP(now loop.Time) {
 func (rp *RP) first(now loop.Time) {
 	r := rp.r
 	rp.seen = true
+	if r.params.RateToSetOnFirstCNP != 0 {
+		r.Counters.Changes++
+	}
 	rp.alpha, rp.alphaAt = uint64(r.params.InitialAlphaValue)<<52, now
 	if set := r.params.RateToSetOnFirstCNP; set != 0 {
 		rp.rate, rp.target = set, set
@@ -144,6 +147,7 @@ func (rp *RP) first(now loop.Time) {
 // decrease cuts the rate by α at that time: R_C ← R_C(1 − α·2^10/2^rpg_gd), bounded below.
 func (rp *RP) decrease(at loop.Time) {
 	p := &rp.r.params
+	rp.r.Counters.Changes++
 	if p.ClampTgtRate || rp.byteStage > 0 || p.ClampTgtRateAfterTimeInc && rp.timeStage > 0 {
 		rp.target = rp.rate
 	}
@@ -172,6 +176,7 @@ func (rp *RP) restart(at loop.Time) {
 // additive increases, and hyper increases once each counter has had more than F.
 func (rp *RP) increase(stage *uint32) {
 	p := &rp.r.params
+	rp.r.Counters.Changes++
 	most, least := max(rp.timeStage, rp.byteStage), min(rp.timeStage, rp.byteStage)
 	if p.RPGTimeReset == 0 || p.RPGByteReset == 0 {
 		least = most // a counter that is off holds nobody back

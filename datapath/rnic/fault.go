@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/workloads/verbs"
@@ -25,6 +26,10 @@ type Faults struct {
 	DMA uint64
 	// MTT is in place of the profile's, where it has entries. The cache starts empty, and is empty again when it ends.
 	MTT Translate
+	// DCQCN is in place of the profile's parameters, where it is any.
+	DCQCN dcqcn.Params
+	// Source is in place of the port's address in all that is sent, where it is any.
+	Source roce.Addr
 }
 
 // FaultCounters are what Faults did.
@@ -32,6 +37,8 @@ type FaultCounters struct {
 	AcksDelayed uint64 // ACKs and NAKs
 	AcksLeftOut uint64 // that were asked for, and of which another spoke
 	CNPsLeftOut uint64
+	RateChanges uint64 // of flows, by DCQCN's other parameters
+	Astray      uint64 // packets that were made with another source
 }
 
 // faulty is a device's faults.
@@ -39,6 +46,7 @@ type faulty struct {
 	Faults
 	count   FaultCounters
 	nextCNP loop.Time
+	astray  bool                          // packets have another source
 	carried struct{ hits, misses uint64 } // of translation caches that are gone
 }
 
@@ -46,7 +54,13 @@ type faulty struct {
 func (d *Device) Faults() Faults { return d.faulty.Faults }
 
 // FaultCounters count what faults did so far.
-func (d *Device) FaultCounters() FaultCounters { return d.faulty.count }
+func (d *Device) FaultCounters() FaultCounters {
+	c := d.faulty.count
+	if d.faulty.DCQCN != (dcqcn.Params{}) {
+		c.RateChanges += d.cc.reaction.Counters.Changes
+	}
+	return c
+}
 
 // SetFaults puts faults in force, in place of those that were.
 func (d *Device) SetFaults(f Faults) error {
@@ -57,7 +71,13 @@ func (d *Device) SetFaults(f Faults) error {
 		return d.fail("set faults", err)
 	}
 	old := d.faulty.Faults
+	if f.DCQCN != old.DCQCN {
+		if err := d.otherDCQCN(&f.DCQCN); err != nil {
+			return d.fail("set faults", err)
+		}
+	}
 	d.faulty.Faults = f
+	d.faulty.astray = f.Source != roce.Addr{}
 	if f.DMA != old.DMA {
 		rate := f.DMA
 		if rate == 0 {
@@ -74,6 +94,22 @@ func (d *Device) SetFaults(f Faults) error {
 	if f.Storm != old.Storm {
 		d.port.storm.set(&d.port, f.Storm)
 	}
+	return nil
+}
+
+// otherDCQCN puts other parameters in force, or the profile's back where there are none.
+func (d *Device) otherDCQCN(p *dcqcn.Params) error {
+	if d.cfg.Profile.DCQCN == nil {
+		return errors.New("it has no DCQCN")
+	}
+	count := d.FaultCounters().RateChanges
+	if *p == (dcqcn.Params{}) {
+		p = nil
+	}
+	if err := d.retune(p); err != nil {
+		return err
+	}
+	d.faulty.count.RateChanges = count
 	return nil
 }
 

@@ -19,6 +19,7 @@ type congestion struct {
 	ect      bool // data is sent as packets that can be marked
 	np       *dcqcn.NP[cnpFlow]
 	reaction *dcqcn.Reaction
+	params   *dcqcn.Params // in force
 }
 
 // init makes the two points; without parameters there are none.
@@ -27,7 +28,7 @@ func (c *congestion) init(cfg *Config) error {
 	if p == nil {
 		return nil
 	}
-	c.ect = true
+	c.ect, c.params = true, p
 	flows := cfg.Profile.CNPFlows
 	if flows == 0 {
 		flows = DefaultCNPFlows
@@ -38,6 +39,27 @@ func (c *congestion) init(cfg *Config) error {
 	}
 	c.reaction, err = dcqcn.NewReaction(*p, dcqcn.Rate(cfg.Rate))
 	return err
+}
+
+// retune puts other parameters in force, for flows that there are and for new ones; nil: the profile's.
+func (d *Device) retune(p *dcqcn.Params) error {
+	var c congestion
+	cfg := d.cfg
+	if p != nil {
+		cfg.Profile.DCQCN = p
+	}
+	if err := c.init(&cfg); err != nil {
+		return err
+	}
+	d.cc = c
+	now := d.loop.Now()
+	for _, q := range d.qps {
+		if q != nil && q.pace != nil {
+			q.pace.settle(now)
+			c.reaction.Adopt(&q.pace.rp, now)
+		}
+	}
+	return nil
 }
 
 // ect is a traffic class as a connected queue pair's data is sent where DCQCN is on: a NIC that reacts to marks says
@@ -67,7 +89,7 @@ func (d *Device) marked(q *qp, f *link.Frame, at loop.Time) {
 		to, qpn = new(path), flow.src
 		to.set(d, &verbs.AHAttr{DGID: f.Packet.Src.Netip()})
 	}
-	p := d.cfg.Profile.DCQCN
+	p := d.cc.params
 	c := d.frame(to, roce.CNP, qpn, 0, 0)
 	c.Packet.BTH.BECN = true
 	c.TrafficClass, c.Priority = roce.TrafficClass(p.CNPDSCP, roce.NotECT), p.CNP802pPrio

@@ -91,6 +91,10 @@ func (d *Device) frame(t *path, op roce.Opcode, destQP uint32, psn roce.PSN, n i
 	p.BTH = roce.BTH{Opcode: op, PKey: roce.DefaultPKey, DestQP: destQP, PSN: psn}
 	p.PayloadLen = n
 	p.SrcMAC, p.DstMAC, p.Src, p.Dst = d.cfg.MAC, t.mac, d.cfg.Addr, t.addr
+	if d.faulty.astray {
+		p.Src = d.faulty.Source
+		d.faulty.count.Astray++
+	}
 	p.Tagged, p.DF, p.ID, p.FlowLabel = false, true, 0, t.label
 	p.TrafficClass, p.TTL, p.SrcPort = t.class, t.hops, t.port
 	f.Kind, f.Dst, f.Flow = roce.KindRoCE, t.dst, t.flow

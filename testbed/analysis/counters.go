@@ -19,7 +19,7 @@ type Comparison struct {
 	Node              string `json:"node"`
 	Port              string `json:"port"`
 	Sent              uint64 `json:"sent_pkts"`
-	SentSeen          uint64 `json:"sent_seen"` // packets from the NIC's address in the capture
+	SentSeen          uint64 `json:"sent_seen"` // packets that the NIC sent in the capture
 	Rcvd              uint64 `json:"rcvd_pkts"`
 	RcvdSeen          uint64 `json:"rcvd_seen"`          // packets to it
 	RetransmittedSeen uint64 `json:"retransmitted_seen"` // of SentSeen: those whose (destination QP, opcode class, PSN) was sent before
@@ -96,15 +96,16 @@ func (c *Comparison) count(r *record.Reader, name string, own netip.Addr) error 
 	sent := map[key]bool{}
 	ours := roce.AddrFrom(own)
 	err = ReadCapture(bytes.NewReader(b), func(p *Packet) error {
-		switch ours {
-		case p.SrcAddr():
+		// A NIC whose GID is wrong sends from another address; what isn't for it is from it all the same.
+		switch sends := p.SrcAddr() == ours || p.DstAddr() != ours; {
+		case sends:
 			c.SentSeen++
 			k := key{p.DstAddr(), p.DestQP(), p.Info().Any(roce.Response), p.PSN()}
 			if sent[k] && !k.answer {
 				c.RetransmittedSeen++
 			}
 			sent[k] = true
-		case p.DstAddr():
+		default:
 			c.RcvdSeen++
 		}
 		return nil

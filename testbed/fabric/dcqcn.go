@@ -1,7 +1,11 @@
 package fabric
 
 import (
+	"cmp"
+	"encoding"
 	"reflect"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/dcqcn"
@@ -67,5 +71,66 @@ func (s *DCQCNSettings) validate() error {
 		return strict.At("profile", "off leaves no knobs to turn")
 	}
 	_, err := s.Params()
+	return err
+}
+
+// Turn is DCQCN's parameters with some knobs turned, by their names in scenarios; a profile is taken first. Errors are by the knob's name.
+func Turn(p dcqcn.Params, knobs map[string]string) (dcqcn.Params, error) {
+	names := make([]string, 0, len(knobs))
+	for k := range knobs {
+		names = append(names, k)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(-cmp.Compare(yes(a == "profile"), yes(b == "profile")), cmp.Compare(a, b))
+	})
+	params := reflect.ValueOf(&p).Elem()
+	for _, k := range names {
+		if k == "profile" {
+			profile, err := dcqcn.ProfileNamed(knobs[k])
+			if err != nil {
+				return p, strict.At(k, "%w", err)
+			}
+			p = profile.Params
+			continue
+		}
+		i := slices.IndexFunc(reflect.VisibleFields(params.Type()), func(f reflect.StructField) bool { return f.Tag.Get("yaml") == k })
+		if i < 0 {
+			return p, strict.At(k, "%q is no parameter of DCQCN", k)
+		}
+		if err := setKnob(params.Field(i), knobs[k]); err != nil {
+			return p, strict.At(k, "%w", err)
+		}
+	}
+	return p, p.Validate()
+}
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// setKnob gives a knob the value that a text has for it.
+func setKnob(knob reflect.Value, text string) (err error) {
+	if t, ok := knob.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return t.UnmarshalText([]byte(text))
+	}
+	switch {
+	case knob.Type() == reflect.TypeFor[time.Duration]():
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		knob.SetInt(int64(d))
+	case knob.CanUint():
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, knob.Type().Bits())
+		knob.SetUint(n)
+	case knob.Kind() == reflect.Bool:
+		var b bool
+		b, err = strconv.ParseBool(text)
+		knob.SetBool(b)
+	default:
+		knob.SetString(text)
+	}
 	return err
 }

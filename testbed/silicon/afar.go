@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/dcqcn"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -32,6 +34,9 @@ type NICOrder struct {
 	Entries    int
 	AckEvery   int
 	Down       time.Duration
+	DCQCN      dcqcn.Params
+	CNPs       bool // DCQCN's knobs of CNPs are among those that were turned
+	Source     roce.Addr
 	// QPs are the queue pairs that are meant, where Named; else all are.
 	Named bool
 	QPs   []uint32
@@ -41,7 +46,7 @@ func orderOf(s step, e *ailing) NICOrder {
 	f := &e.spec
 	return NICOrder{
 		Step: s.name, Fault: f.Name, Port: e.slot, Kind: f.Kind, Rate: uint64(f.Rate), Delay: f.Delay, Duty: float64(f.Duty), Frequency: float64(f.Frequency), Quanta: f.Quanta,
-		Priorities: f.Priorities.Bits(), PCIeGen: f.PCIe.Gen, PCIeWidth: f.PCIe.Width, Entries: f.Entries, AckEvery: f.AckEvery, Down: f.Down, Named: e.qps != nil, QPs: e.qps,
+		Priorities: f.Priorities.Bits(), PCIeGen: f.PCIe.Gen, PCIeWidth: f.PCIe.Width, Entries: f.Entries, AckEvery: f.AckEvery, Down: f.Down, DCQCN: e.what.dcqcn, CNPs: e.what.cnps, Source: e.what.source, Named: e.qps != nil, QPs: e.qps,
 	}
 }
 
@@ -112,7 +117,16 @@ func (w *Ward) Do(o NICOrder) (hits uint64, err error) {
 
 func (w *Ward) admit(o *NICOrder, p *Port) (*ailing, error) {
 	spec := o.spec()
-	what, err := nicAilment(&spec, p.Link.Rate)
+	var what ailment
+	var err error
+	switch o.Kind {
+	case faults.DCQCNParams:
+		what = retunedTo(o.DCQCN, o.CNPs)
+	case faults.WrongGID:
+		what = sendsFrom(o.Source)
+	default:
+		what, err = nicAilment(&spec, p.Link.Rate)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func has(s *faults.Spec) error {
 		faults.ECNOff, faults.ECNThresholds, faults.DSCPMap, faults.PFCOff, faults.PFCThresholds, faults.BufferAlpha, faults.BufferShrink, faults.WatchdogOff,
 		faults.HashSeed, faults.StuckQueue, faults.CNPStarved, faults.RouteLate, faults.Reboot,
 		faults.PFCStorm, faults.SlowDMA, faults.PCIeDowngrade, faults.MTTThrash, faults.NICReset, faults.QPKill, faults.AckDelay, faults.AckCoalesce,
-		faults.CNPOff, faults.CNPCap:
+		faults.CNPOff, faults.CNPCap, faults.DCQCNParams, faults.WrongGID:
 		return nil
 	}
 	return strict.At("kind", "%w", lacks(s.Kind))

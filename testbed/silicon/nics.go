@@ -6,8 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/datapath/rnic"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 )
@@ -19,6 +22,11 @@ type ailment struct {
 	count  func(*NIC) uint64 // rises with each hit
 	kill   bool              // queue pairs go to the error state, which nothing heals
 	link   rnic.PCIeLink     // what the PCIe link is trained to; zero: it stays
+
+	// For NICs in another process.
+	dcqcn  dcqcn.Params
+	cnps   bool
+	source roce.Addr
 }
 
 // ailing is a fault of a NIC.
@@ -46,7 +54,7 @@ func (in *Injector) inNICs(spec *faults.Spec) (out []effect, err error) {
 	}
 	for _, t := range targets {
 		m := in.settings.NICs.Of(t.Port.Node)
-		what, err := nicAilment(spec, in.plan.Link(t.Port).Rate)
+		what, err := in.ailmentAt(spec, t.Port, &m)
 		if err != nil {
 			return nil, named(spec.Name, "", err)
 		}
@@ -59,6 +67,17 @@ func (in *Injector) inNICs(spec *faults.Spec) (out []effect, err error) {
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// ailmentAt is a fault as a NIC with settings has it.
+func (in *Injector) ailmentAt(s *faults.Spec, at topo.PortRef, m *fabric.NICModel) (ailment, error) {
+	switch s.Kind {
+	case faults.DCQCNParams:
+		return in.retuned(s, at, m)
+	case faults.WrongGID:
+		return in.astray(s, at)
+	}
+	return nicAilment(s, in.plan.Link(at).Rate)
 }
 
 // nicAilment is a fault as a NIC on a link of a rate has it.
