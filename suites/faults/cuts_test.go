@@ -32,7 +32,7 @@ func margin() time.Duration {
 func cutRow(name, fault string, judge func(s *seen, l life)) TableEntry {
 	covers(fault)
 	if !strings.Contains(fault, "schedule") {
-		fault += ", schedule: {at: 2ms, for: 3ms}"
+		fault += ", schedule: {at: 2ms, for: 2800us}"
 	}
 	return Entry(name, func() string { return dumbbell(long, "faults:\n  - {name: it, at: [leaf1-leaf2], "+fault+"}\n") }, judge, SpecTimeout(time.Minute))
 }
@@ -82,8 +82,8 @@ var _ = DescribeTable("links that carry nothing for a while",
 		s.ways[1].nothing(l)
 		Expect(s.Fault("it").Hits).To(BeEquivalentTo(2))
 	}),
-	cutRow("flap: down for a part of each period", "kind: flap, period: 1ms, down: 300us", func(s *seen, l life) { s.flapped(l, 3, 4) }),
-	cutRow("flap: by its duty", "kind: flap, period: 1ms, duty: 30%", func(s *seen, l life) { s.flapped(l, 3, 4) }),
+	cutRow("flap: down for a part of each period", "kind: flap, period: 1ms, down: 300us", func(s *seen, l life) { s.flapped(l, 3, 3) }),
+	cutRow("flap: by its duty", "kind: flap, period: 1ms, duty: 30%", func(s *seen, l life) { s.flapped(l, 3, 3) }),
 	cutRow("flap: at random", "kind: flap, period: 500us, duty: 30%, distribution: exponential", func(s *seen, l life) { s.flapped(l, 1, 20) }),
 	cutRow("unidirectional: one way vanishes", "kind: unidirectional, direction: egress", func(s *seen, l life) {
 		s.ways[0].nothing(l)
