@@ -31,7 +31,7 @@ func checkCaptures(s *Scenario, ports []topo.PortRef) error {
 // capture begins the captures that were asked for. The function it returns ends them; it is
 // called before the readings after the run.
 func (t *traffic) capture(ctx context.Context) (stop func()) {
-	var stops []func()
+	stops := t.captureLosses(ctx)
 	for _, port := range t.r.opt.Captures {
 		name := record.CaptureName(port.Node, port.Port)
 		c, ok := t.fab.(fabric.Capturer)
@@ -49,7 +49,7 @@ func (t *traffic) capture(ctx context.Context) (stop func()) {
 			t.r.problem("capture %s:%s: %v", port.Node, port.Port, err)
 			continue
 		}
-		end, err := c.Capture(ctx, port, sink)
+		end, err := c.Capture(ctx, port, t.shared(port, sink))
 		if err != nil {
 			err = errors.Join(err, sink.Close())
 			t.r.problem("capture %s:%s: %v", port.Node, port.Port, err)

@@ -10,9 +10,11 @@ import (
 func (t *traffic) connected() func(workloads.Connection) {
 	return func(c workloads.Connection) {
 		t.time.loop().Post(func() {
-			t.injectors.Connect(packet.Connection{
+			made := packet.Connection{
 				Workload: c.Workload, Flow: uint32(c.Index), Number: uint32(c.Number), From: connectionEnd(c.From), To: connectionEnd(c.To),
-			})
+			}
+			t.known = append(t.known, made)
+			t.injectors.Connect(made)
 		})
 	}
 }

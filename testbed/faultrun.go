@@ -43,6 +43,7 @@ type oneFault struct {
 	course  *faults.Course // when it strikes; as which, the turn says
 	turn    faults.Turn    // the one in force, or the next
 	result  record.Fault
+	strikes []strike
 	window  int // the next turn
 	timer   loop.Timer
 	armed   bool // waits for its next window
@@ -57,6 +58,9 @@ type oneFault struct {
 	since     loop.Time // when it came into force, the last time
 	cancelled bool      // it was told to end before its schedule does
 }
+
+// strike is when a strike was asked for, in force for sure, and over for sure, since the workloads started.
+type strike struct{ asked, applied, healed time.Duration }
 
 func newFaultRun(specs []faults.Spec, seed uint64) *faultRun {
 	r := &faultRun{seed: seed, lastSeen: map[faults.Trigger]string{}}
@@ -162,6 +166,7 @@ func (r *faultRun) apply(f *oneFault) {
 		// The first packets may be hit long before an injector can answer: whoever reads the events
 		// must not take what happened in between for having happened without the fault.
 		r.tell(f, "applied", fmt.Sprintf("in force since some time after %v", began.Round(time.Microsecond)), "")
+		f.strikes = append(f.strikes, strike{asked: began, applied: r.loop.Now().Sub(r.epoch), healed: faults.Forever})
 		f.since = r.loop.Now()
 		r.inForce(f)
 		r.verify(f)
@@ -260,6 +265,9 @@ func (r *faultRun) count(f *oneFault, healed bool) {
 			return
 		}
 		r.tell(f, "healed", fmt.Sprintf("%d hits", f.result.Hits), "")
+		if n := len(f.strikes); n > 0 {
+			f.strikes[n-1].healed = r.loop.Now().Sub(r.epoch)
+		}
 		r.ask(f, "verify clean", healDeadline, r.posted(f.applied.VerifyClean), func(err error) {
 			if err != nil {
 				f.clean = false

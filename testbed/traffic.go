@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -55,6 +56,8 @@ type traffic struct {
 	last         metrics.Reading // the one after
 	lastDone     string          // the workload that finished last
 	captured     []string        // captures that missed nothing
+	lost         []*lossWatch    // what becomes of packets that events drop
+	known        []packet.Connection
 }
 
 // span is what the requesters' retry counter said around a workload.
@@ -103,6 +106,7 @@ func (t *traffic) run(ctx context.Context) {
 	t.first = t.s.once(ctx, metrics.Before, 0)
 
 	t.prepareFaults()
+	t.watchLosses()
 	stopCaptures := t.capture(ctx)
 	stopWatches := t.watch(ctx)
 	cfg := engineConfig(t.fab, t.r.s, t.observe)
@@ -125,6 +129,7 @@ func (t *traffic) run(ctx context.Context) {
 	t.last = t.s.once(after, metrics.After, t.elapsed())
 	t.compareCaptures()
 	t.collectResults()
+	t.recoveries()
 	if err := t.injectors.Close(); err != nil {
 		t.r.problem("faults: %v", err)
 	}

@@ -190,3 +190,8 @@ func statusNamed(name string) (verbs.Status, bool) {
 func itoa(i int) string { return strconv.Itoa(i) }
 
 func portName(p topo.PortRef) string { return p.Node + ":" + p.Port }
+
+// AckTimeout is the local ACK timeout of the workload's queue pairs, fabric time; 0: none.
+func (s *Spec) AckTimeout() time.Duration {
+	return verbs.AckTimeout(uint8(value(s.QP.Timeout, defaultTimeout)))
+}

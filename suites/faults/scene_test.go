@@ -262,6 +262,17 @@ func (w *way) unchanged(since time.Duration) {
 	}
 }
 
+// firstPSN is that of the first request that left.
+func (s *seen) firstPSN() roce.PSN {
+	for i := range s.ways[0].left {
+		if p := &s.ways[0].left[i]; p.isRoCE() && p.Opcode().Info().Any(roce.Request) {
+			return p.PSN()
+		}
+	}
+	Fail("no request ever left")
+	return 0
+}
+
 func head(b []byte) []byte { return b[:min(len(b), 96)] }
 
 // dilation is the least that two busy cores can do with a few Mb/s of the rows' traffic.

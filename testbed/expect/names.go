@@ -7,7 +7,7 @@ import (
 )
 
 // seen are the structs that expressions see, by the names in their tags "cel".
-var seen = []any{reflect.TypeFor[record.Workload](), reflect.TypeFor[record.Latency](), reflect.TypeFor[record.Flow](), reflect.TypeFor[record.Fault]()}
+var seen = []any{reflect.TypeFor[record.Workload](), reflect.TypeFor[record.Latency](), reflect.TypeFor[record.Flow](), reflect.TypeFor[record.Fault](), reflect.TypeFor[record.Recovery]()}
 
 // fieldNames are all fields that expressions can select.
 func fieldNames() []string {

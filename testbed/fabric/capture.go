@@ -14,6 +14,12 @@ type Capturer interface {
 	Capture(ctx context.Context, port topo.PortRef, sink PacketSink) (stop func() (given, missed uint64, err error), err error)
 }
 
+// Departures is a fabric where a capture at a port that sends shows what faults on the link have left of it, but which can tell what there was before.
+type Departures interface {
+	// Departing gives the packets that a port sends to sink, from one goroutine, before any fault on its link has them. The function it returns ends that.
+	Departing(port topo.PortRef, sink PacketSink) (stop func() error, err error)
+}
+
 // PacketSink takes packets. data is only valid during the call; length is the packet's on the
 // wire, which may be more than what was captured of it. at is fabric time.
 type PacketSink interface {

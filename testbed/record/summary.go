@@ -111,6 +111,8 @@ type Fault struct {
 	Healed   bool     `json:"healed" cel:"healed"` // undone and nothing of it left, every time
 	MayMiss  bool     `json:"may_miss,omitempty" cel:"may_miss"`
 	Problems []string `json:"problems" cel:"problems"`
+	// Recoveries are how packets that it dropped by name were made good: of packet events, the first hundred (RecoveriesFile has all).
+	Recoveries []Recovery `json:"recoveries,omitempty" cel:"recoveries"`
 }
 
 // Counter is a metric's growth over the run, summed over its series.

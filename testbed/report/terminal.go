@@ -48,6 +48,9 @@ func Terminal(w io.Writer, s *record.Summary, colour bool) error {
 			t.add(p.mark(len(x.Problems) == 0), clip(x.Name, 20), x.Kind, clip(strings.Join(x.At, " "), 28), Count(int64(x.Strikes)), Count(x.Hits), yes(x.Verified), yes(x.Healed))
 		}
 		b.WriteString("\n" + t.String())
+		for _, x := range s.Faults {
+			writeRecoveries(&b, x)
+		}
 	}
 	if len(s.Counters) > 0 {
 		t := table{head: []string{"counter", "grew by", "most at"}, right: map[int]bool{1: true}}
@@ -96,6 +99,19 @@ func writeExpectation(b *strings.Builder, p painter, x record.Expectation) {
 	}
 	for _, v := range x.Values {
 		fmt.Fprintf(b, "      %s\n", wrap(v.Expr+" = "+v.Value, columns-6, "      "))
+	}
+}
+
+// maxRecoveries is how many recoveries of a fault a terminal gets to see.
+const maxRecoveries = 6
+
+func writeRecoveries(b *strings.Builder, x record.Fault) {
+	for i, r := range x.Recoveries {
+		if i == maxRecoveries {
+			fmt.Fprintf(b, "     … and more in the record's %s\n", record.RecoveriesFile)
+			return
+		}
+		fmt.Fprintf(b, "     %s\n", wrap(x.Name+": "+r.String(), columns-5, "     "))
 	}
 }
 

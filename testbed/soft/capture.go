@@ -4,12 +4,15 @@ package soft
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -23,6 +26,28 @@ func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.Packe
 	return ns.Capture(port.Port, func(at time.Time) loop.Time {
 		return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
 	}, sink)
+}
+
+// Departing implements fabric.Departures. Ports of NICs in a process of their own can't be looked at.
+func (f *Fabric) Departing(ref topo.PortRef, sink fabric.PacketSink) (stop func() error, err error) {
+	planned, ok := f.cfg.Plan.Port(ref)
+	if !ok {
+		return nil, fmt.Errorf("%s: there is no such port", ref)
+	}
+	found := false
+	at := f.at(ref, func(_ *port, p *silicon.Port) {
+		found = p != nil
+		if found {
+			err = p.Tap(sink, roce.MAC(planned.MAC), roce.MAC(planned.PeerMAC))
+		}
+	})
+	if err = errors.Join(at, err); err != nil || !found {
+		return nil, errors.Join(err, fmt.Errorf("%s: what it sends can't be looked at", ref))
+	}
+	return func() (err error) {
+		at := f.at(ref, func(_ *port, p *silicon.Port) { _, err = p.Untap() })
+		return errors.Join(at, err)
+	}, nil
 }
 
 // Watch implements fabric.Watcher: it looks at every packet that crosses the port's interface until one is of the class.
