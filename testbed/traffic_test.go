@@ -20,9 +20,11 @@ type still struct {
 	epoch time.Time
 }
 
-func (s still) Dilation() loop.Dilation { return 1 }
-func (s still) Epoch() time.Time        { return s.epoch }
-func (s still) JudgeKeepUp() error      { return nil }
+func (s still) Dilation() loop.Dilation   { return 1 }
+func (s still) Epoch() time.Time          { return s.epoch }
+func (s still) JudgeKeepUp() error        { return nil }
+func (s still) Injector() fabric.Injector { return nil }
+func (s still) Hosts() []fabric.Host      { return nil }
 
 func TestWhatHappensBeforeTheWorkloadsStartHasANegativeTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")

@@ -70,7 +70,7 @@ func Recoveries(all []Passed, s Struck) (out []record.Recovery, hits uint64) {
 			if group == requests {
 				base = e.requests
 			}
-			rec.PSN = uint32(p.PSN-base) & packet.MaxPSN
+			rec.PSN = int64(uint32(p.PSN-base) & packet.MaxPSN)
 			r.recover(&rec, i, group, e.back)
 			if limit := s.Timeouts[e.Workload]; limit > 0 && rec.Took >= limit && rec.How != record.ByLater {
 				rec.How = record.ByTimeout

@@ -26,7 +26,7 @@ type Recovery struct {
 	Workload  string        `json:"workload" cel:"workload"`
 	Flow      int           `json:"flow" cel:"flow"`
 	Class     string        `json:"class" cel:"class"`
-	PSN       uint32        `json:"psn" cel:"psn"`                // relative to the first
+	PSN       int64         `json:"psn" cel:"psn"`                // relative to the first
 	Iteration int           `json:"iteration" cel:"iteration"`    // which pass of its PSN was lost, since the fault was in force
 	Lost      time.Duration `json:"lost_ns" cel:"lost"`           // when, since the workloads started
 	How       string        `json:"how" cel:"how"`                // by what it was recovered
