@@ -24,13 +24,14 @@ const (
 )
 
 const (
+	hitsMark      = "a packet that is marked, or isn't, for it"
 	hitsForwarded = "a packet that went through while the setting was wrong"
 	hitsSwitch    = "a switch"
 )
 
 var switchKinds = []Def{{
 	Kind: ECNOff, Group: GroupSwitch, Target: TargetPort, Keys: opt("priorities"),
-	Doc: "the port's egress queues mark nothing", Hits: hitsForwarded,
+	Doc: "the port's egress queues mark nothing", Hits: hitsMark,
 	Source:  "incident 18, and SONiC's test plan, step 2: incast without ECN pauses up to the spine",
 	Example: "{name: x, kind: ecn-off, at: ['leaf1:eth0']}",
 	Variants: []string{
@@ -38,7 +39,7 @@ var switchKinds = []Def{{
 	},
 }, {
 	Kind: ECNThresholds, Group: GroupSwitch, Target: TargetPort, Keys: keys(req("kmin", "kmax", "pmax"), opt("priorities")),
-	Doc: "the port's egress queues mark by another curve", Hits: hitsForwarded,
+	Doc: "the port's egress queues mark by another curve", Hits: hitsMark,
 	Source:  "incident 9: marking begins above XOFF, so pauses come before marks",
 	Example: "{name: x, kind: ecn-thresholds, at: ['leaf1:*'], kmin: 2MB, kmax: 4MB, pmax: 1%}",
 	Variants: []string{
@@ -100,7 +101,7 @@ var switchKinds = []Def{{
 	Example: "{name: x, kind: watchdog-off, at: ['leaf*'], may_miss: true}",
 }, {
 	Kind: HashSeed, Group: GroupSwitch, Target: TargetSwitch, Keys: opt("hash_seed"),
-	Doc: "the switches hash with the same seed: of flows that one has spread the next one uses a single link", Hits: hitsForwarded,
+	Doc: "the switches hash with the same seed: of flows that one has spread the next one uses a single link", Hits: "a packet that went another way for it",
 	Source:  "incident 5; polarisation",
 	Example: "{name: x, kind: hash-seed, at: ['leaf*', 'spine*'], hash_seed: 7}",
 }, {

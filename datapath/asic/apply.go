@@ -41,6 +41,7 @@ func (s *Switch) Apply(n Settings) error {
 	if n.Balance.HashSeed != nil {
 		s.hashSeed = *n.Balance.HashSeed
 	}
+	s.rightSeed = n.Balance.RightSeed
 	for i := range s.ports {
 		s.ports[i].reconsider(now)
 	}

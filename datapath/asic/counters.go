@@ -56,6 +56,7 @@ type Observer interface {
 type counters struct {
 	rxUnclassed            uint64 // frames that came in and were given no priority
 	rxWatched              uint64
+	moved                  uint64
 	rxPause                [8]uint64
 	stormsSeen, stormsOver [8]uint64
 	drops                  [reasons]uint64
@@ -76,6 +77,7 @@ type PortStats struct {
 	RxPriority         [8]uint64        // frames that came in, by priority
 	Watched            uint64           // frames that came in with a DSCP of PortSettings.Watched
 	Against            [8]uint64        // frames that were sent in a priority of PFC.Ignore while the peer had paused it
+	Moved              uint64           // frames that left here, and elsewhere with Balance.RightSeed
 	LateRoutes         uint64           // changes of the link that routes followed late (Settings.RouteDelay)
 	RxPause, TxPause   [8]uint64        // pause frames that spoke of a priority: XOFF, refresh and XON
 	RxPaused, TxPaused [8]time.Duration // for how long the port was paused, and paused its peer
@@ -93,6 +95,7 @@ type QueueStats struct {
 	TxFrames, TxBytes uint64
 	Drops             uint64
 	Marked            uint64 // frames that the queue marked CE
+	Mismarked         uint64 // frames that Queue.Right would have marked and ECN didn't, or the other way round
 	Frames            int    // that wait now
 	Bytes, HighWater  int64  // that wait now; the most since the last ResetHighWater
 }
@@ -113,7 +116,7 @@ func (s *Switch) Stats(port int) PortStats {
 		Up: p.up, RxFrames: p.rxUnclassed, RxBytes: p.rxBytes, RxPriority: p.rxFrames, RxPause: p.rxPause, TxPause: p.pauser.Frames, XOFFs: p.pauser.Began,
 		Storms: p.stormsSeen, Restored: p.stormsOver, Stormed: p.watch.storms, Drops: p.drops, LineFree: p.line.Free(),
 	}
-	r.Watched, r.LateRoutes = p.rxWatched, s.late.of(port)
+	r.Watched, r.Moved, r.LateRoutes = p.rxWatched, p.moved, s.late.of(port)
 	if p.ignored != nil {
 		r.Against = p.ignored.against
 	}
@@ -123,7 +126,7 @@ func (s *Switch) Stats(port int) PortStats {
 		r.RxFrames += p.rxFrames[i]
 		r.TxFrames += p.tx[i].frames
 		r.TxBytes += p.tx[i].bytes
-		r.Queues[i] = QueueStats{p.tx[i].frames, p.tx[i].bytes, q.drops, q.marked, q.frames.Len(), q.frames.Bytes(), q.high}
+		r.Queues[i] = QueueStats{p.tx[i].frames, p.tx[i].bytes, q.drops, q.marked, q.mismarked, q.frames.Len(), q.frames.Bytes(), q.high}
 		r.Groups[i] = GroupStats{g.held + g.head + g.lossy, g.high, g.head, g.headHigh, g.headroomDrops, g.xoffs, g.xoff}
 	}
 	return r

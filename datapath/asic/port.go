@@ -43,7 +43,7 @@ type port struct {
 
 	counters
 	ignored *ignored // pauses that are noted and not obeyed; made when there are any
-	_       [32]byte // to whole cache lines
+	_       [24]byte // to whole cache lines
 }
 
 type traffic struct{ frames, bytes uint64 }
@@ -59,7 +59,9 @@ type queue struct {
 	drops  uint64
 	depths *Depths
 	next   loop.Time // when a limited queue may send again
-	_      [40]byte  // to whole cache lines
+
+	mismarked uint64
+	_         [32]byte // to whole cache lines
 }
 
 // never is later than any time.
@@ -149,12 +151,29 @@ func (p *port) depart(now loop.Time, q uint8) {
 		qu.deficit = 0
 	}
 	qt := &p.table.queues[q]
-	if n := qu.frames.Bytes(); n > qt.kmin && f.TrafficClass&3 != 0 && f.TrafficClass&3 != 3 && qt.marks(n, &p.sw.marks) {
+	if n := qu.frames.Bytes(); p.table.compared&(1<<q) != 0 {
+		p.compare(f, qu, p.table.right[q&7], n)
+	} else if n > qt.kmin && f.TrafficClass&3 != 0 && f.TrafficClass&3 != 3 && qt.marks(n, &p.sw.marks) {
 		f.MarkCE()
 		qu.marked++
 	}
 	p.sw.memory.release(now, f, p, q)
 	p.send(now, f, q)
+}
+
+// compare marks a frame that leaves n bytes behind, and counts it where it should have been otherwise.
+func (p *port) compare(f *link.Frame, qu *queue, r *rightECN, n int64) {
+	if ecn := f.TrafficClass & 3; n == 0 || ecn == 0 || ecn == 3 {
+		return
+	}
+	is, should := r.marks(n, &p.sw.marks)
+	if is {
+		f.MarkCE()
+		qu.marked++
+	}
+	if is != should {
+		qu.mismarked++
+	}
 }
 
 func (p *port) wakeAt(at loop.Time) {

@@ -62,9 +62,14 @@ type Queue struct {
 	LosslessAlpha Alpha
 	// ECN is when the queue marks; nil: never.
 	ECN *dcqcn.Marking
+	// Right is what ECN should be: frames of which it would have said something else are counted (QueueStats.Mismarked); nil: nobody asks.
+	Right *RightECN
 	// Rate is the most that the queue is served with, whatever the line has left; 0: no such limit.
 	Rate dcqcn.Rate
 }
+
+// RightECN is a queue's marking as it should be; none: it should mark nothing.
+type RightECN struct{ ECN *dcqcn.Marking }
 
 // Group is one ingress priority group of a port.
 type Group struct {
@@ -142,6 +147,8 @@ type Balance struct {
 	Priorities uint8
 	// HashSeed is mixed into the hash; nil: the switch's own. Switches of equal seeds polarise.
 	HashSeed *uint64
+	// RightSeed is what HashSeed should be: frames that ECMP sends elsewhere for the difference are counted (PortStats.Moved); nil: nobody asks.
+	RightSeed *uint64
 	// FlowletGap is how long a flow must be silent to be sent elsewhere.
 	FlowletGap time.Duration
 }

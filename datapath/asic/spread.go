@@ -51,14 +51,20 @@ func (s *Switch) route(now loop.Time, f *link.Frame) *port {
 	}
 	hash := s.hash(f.Flow)
 	if s.spread.priorities&(1<<(f.Priority&7)) == 0 {
-		return &s.ports[t.live[hash*uint64(n)>>32]]
+		out := &s.ports[t.live[hash*uint64(n)>>32]]
+		if s.rightSeed != nil && t.live[hashOf(f.Flow, *s.rightSeed)*uint64(n)>>32] != out.index {
+			out.moved++
+		}
+		return out
 	}
 	return &s.ports[s.choose(now, f, t, uint32(h-bySet), hash)]
 }
 
 // hash is 32 bits of a flow's hash and the switch's seed, by the finaliser of SplitMix64.
-func (s *Switch) hash(flow uint32) uint64 {
-	z := (uint64(flow)+1)*0x9e3779b97f4a7c15 + s.hashSeed
+func (s *Switch) hash(flow uint32) uint64 { return hashOf(flow, s.hashSeed) }
+
+func hashOf(flow uint32, seed uint64) uint64 {
+	z := (uint64(flow)+1)*0x9e3779b97f4a7c15 + seed
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return (z ^ z>>31) >> 32

@@ -25,13 +25,14 @@ type Switch struct {
 	originated uint64 // frames that the switch made: replies and ICMP errors
 	consumed   uint64 // frames that were for the switch
 
-	name     string
-	config   []PortConfig
-	settings Settings
-	resolve  func(roce.Addr) uint32
-	hashSeed uint64
-	ownSeed  uint64 // where Settings gives none
-	late     lateRoutes
+	name      string
+	config    []PortConfig
+	settings  Settings
+	resolve   func(roce.Addr) uint32
+	hashSeed  uint64
+	rightSeed *uint64 // Balance.RightSeed
+	ownSeed   uint64  // where Settings gives none
+	late      lateRoutes
 }
 
 // seed makes the switch's random streams, one for each purpose.

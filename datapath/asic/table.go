@@ -20,10 +20,12 @@ type table struct {
 	mtu      int32
 	limited  uint8   // queues with a rate of their own
 	ignores  uint8   // priorities whose pauses are noted and not obeyed
-	_        [2]byte // to whole cache lines
+	compared uint8   // queues with a right
+	_        [1]byte // to whole cache lines
 	watched  uint64  // DSCPs that are counted apart
 	queues   [8]queueTable
 	groups   [8]groupTable
+	right    [8]*rightECN // of queues; nil: nobody asks
 }
 
 type queueTable struct {
@@ -34,6 +36,31 @@ type queueTable struct {
 	kmin          int64 // above any queue where nothing is marked
 	curve         dcqcn.Marking
 	rate          uint64
+}
+
+// rightECN is a marking as it should be, beside the one that there is.
+type rightECN struct{ is, should dcqcn.CP }
+
+// none never marks.
+var none = dcqcn.Marking{Kmin: 1 << 61, Kmax: 1 << 62, Pmax: 1}
+
+func compileRight(is *dcqcn.Marking, r *RightECN) *rightECN {
+	if r == nil {
+		return nil
+	}
+	of := func(m *dcqcn.Marking) dcqcn.CP {
+		if m == nil {
+			m = &none
+		}
+		return dcqcn.CP{Marking: *m}
+	}
+	return &rightECN{of(is), of(r.ECN)}
+}
+
+// marks says whether a frame that leaves n bytes behind is marked, and whether it should be. One lot decides both.
+func (r *rightECN) marks(n int64, random dcqcn.Source) (is, should bool) {
+	lot := dcqcn.Fraction(random.Uint64()>>11) * 0x1p-53
+	return lot < r.is.Probability(dcqcn.Bytes(n)), lot < r.should.Probability(dcqcn.Bytes(n))
 }
 
 type groupTable struct {
@@ -84,6 +111,9 @@ func (s *PortSettings) compile(c *PortConfig) *table {
 			t.limited |= 1 << i
 		}
 		t.queues[i] = queueTable{quantum: quantum * int64(q.Weight), reserved: int64(q.Reserved), alpha: q.Alpha, losslessAlpha: q.LosslessAlpha, kmin: 1 << 62, rate: uint64(q.Rate)}
+		if t.right[i] = compileRight(q.ECN, q.Right); t.right[i] != nil {
+			t.compared |= 1 << i
+		}
 		if q.ECN != nil {
 			t.queues[i].curve, t.queues[i].kmin = *q.ECN, int64(q.ECN.Kmin)
 		}

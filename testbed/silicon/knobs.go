@@ -241,6 +241,12 @@ func switchKnob(s *faults.Spec) (knob, error) {
 		}
 		return n
 	}
+	mismarked := func(st *asic.PortStats) (n uint64) {
+		for i := range st.Queues {
+			n += uint64(bits>>i&1) * st.Queues[i].Mismarked
+		}
+		return n
+	}
 	waiting := func(st *asic.PortStats) (n uint64) {
 		for i := range st.Queues {
 			n += uint64(bits>>i&1) * uint64(st.Queues[i].Frames)
@@ -249,10 +255,10 @@ func switchKnob(s *faults.Spec) (knob, error) {
 	}
 	switch s.Kind {
 	case faults.ECNOff:
-		return knob{port: queues(func(q *asic.Queue) { q.ECN = nil }), count: sent}, nil
+		return knob{port: queues(func(q *asic.Queue) { mark(q, nil) }), count: mismarked}, nil
 	case faults.ECNThresholds:
 		m := markingOf(s.KMin, s.KMax, s.PMax)
-		return knob{port: queues(func(q *asic.Queue) { q.ECN = m }), count: sent}, nil
+		return knob{port: queues(func(q *asic.Queue) { mark(q, m) }), count: mismarked}, nil
 	case faults.DSCPMap:
 		return dscpKnob(s.DSCPMap)
 	case faults.PFCOff:
@@ -275,7 +281,11 @@ func switchKnob(s *faults.Spec) (knob, error) {
 		if s.HashSeed != nil {
 			seed = *s.HashSeed
 		}
-		return knob{whole: func(t *asic.Settings) { t.Balance.HashSeed = &seed }, count: sent}, nil
+		return knob{whole: func(t *asic.Settings) {
+			if right := t.Balance.HashSeed; right == nil || *right != seed {
+				t.Balance.HashSeed, t.Balance.RightSeed = &seed, right
+			}
+		}, count: func(st *asic.PortStats) uint64 { return st.Moved }}, nil
 	case faults.RouteLate:
 		return knob{
 			whole: func(t *asic.Settings) { t.RouteDelay = s.Delay }, late: s.Delay,
@@ -296,6 +306,15 @@ func switchKnob(s *faults.Spec) (knob, error) {
 		return knob{port: func(p *asic.PortSettings) { stick(p, bits) }, count: dropped, level: waiting}, nil
 	}
 	return knob{}, strict.At("kind", "%w", lacks(s.Kind))
+}
+
+// mark gives a queue another curve, or none, and has those counted whose mark that changes.
+func mark(q *asic.Queue, m *dcqcn.Marking) {
+	if m == q.ECN || m != nil && q.ECN != nil && *m == *q.ECN {
+		return
+	}
+	q.Right = &asic.RightECN{ECN: q.ECN}
+	q.ECN = m
 }
 
 // shrink leaves a switch less packet memory: all of it, or each queue its own where they share none.

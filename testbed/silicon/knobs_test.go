@@ -160,8 +160,8 @@ func lossless() fabric.SwitchModel {
 
 func TestAFaultInASwitchChangesWhatItSaysAndNothingElseAndIsHealed(t *testing.T) {
 	for fault, want := range map[string]string{
-		"kind: ecn-off, at: ['leaf1:eth1'], priorities: [3]":                                        "Ports[1].Queues[3].ECN",
-		"kind: ecn-thresholds, at: ['leaf1:eth1'], priorities: [3], kmin: 2MB, kmax: 4MB, pmax: 1%": "Ports[1].Queues[3].ECN",
+		"kind: ecn-off, at: ['leaf1:eth1'], priorities: [3]":                                        "Ports[1].Queues[3].ECN Ports[1].Queues[3].Right",
+		"kind: ecn-thresholds, at: ['leaf1:eth1'], priorities: [3], kmin: 2MB, kmax: 4MB, pmax: 1%": "Ports[1].Queues[3].ECN Ports[1].Queues[3].Right",
 		"kind: dscp-map, at: ['leaf1:eth1'], dscp_map: {26: 0, 48: 6}":                              "Ports[1].DSCP[26] Ports[1].Watched",
 		"kind: pfc-off, at: ['leaf1:eth1']":                                                         "Ports[1].PFC.Ignore Ports[1].PFC.Obey Ports[1].PFC.ObeyPause Ports[1].PFC.Send",
 		"kind: pfc-off, at: ['leaf1:eth1'], half: send":                                             "Ports[1].PFC.Send",
@@ -171,7 +171,7 @@ func TestAFaultInASwitchChangesWhatItSaysAndNothingElseAndIsHealed(t *testing.T)
 		"kind: buffer-alpha, at: [leaf1], alpha: 1/64, priorities: [0]":                             "Ports[0].Queues[0].Alpha Ports[1].Queues[0].Alpha Ports[2].Queues[0].Alpha",
 		"kind: buffer-shrink, at: [leaf1], buffer: 4MB":                                             "Buffer",
 		"kind: watchdog-off, at: [leaf1]":                                                           "Watchdog.Detect",
-		"kind: hash-seed, at: [leaf1], hash_seed: 12345":                                            "Balance.HashSeed",
+		"kind: hash-seed, at: [leaf1], hash_seed: 12345":                                            "Balance.HashSeed Balance.RightSeed",
 		"kind: route-late, at: [leaf1], delay: 1ms":                                                 "RouteDelay",
 		"kind: stuck-queue, at: ['leaf1:eth1'], priorities: [3, 4]":                                 "Ports[1].Stuck",
 		"kind: cnp-starved, at: ['leaf1:eth1']":                                                     "Ports[1].Stuck",
