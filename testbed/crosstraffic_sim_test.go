@@ -73,6 +73,37 @@ func TestABurstOfRoCETakesAVictimsRateAndHeedsNoCNP(t *testing.T) {
 	}
 }
 
+// Incident 8. The victim's links have room: what takes its rate are pauses of leaf2, for which the bursts to h3 are to blame.
+//
+//	h1 ─victim─▶ leaf1 ══40G══ leaf2 ─▶ h4
+//	h2 ─burst──▶ leaf1 ══════▶ leaf2 ─▶ h3 ◀─burst─ h4
+func TestBurstsTakeAVictimsRateByPausesThatAreNotForIt(t *testing.T) {
+	source := `apiVersion: rocebed/v1
+name: victim
+topology:
+  dumbbell: {left: 2, right: 2}
+  rate: 10Gbps
+  override: [{link: leaf1 -- leaf2, rate: 40Gbps}]
+switches: {memory: 1MB, pfc: {}}
+workloads:
+  - {name: victim, kind: write, from: [h1], to: [h4], size: 64KiB, duration: 4ms}
+`
+	with, r := runInSim(t, t.Context(), source+"faults: [{name: it, kind: roce-burst, at: ['h2:eth0', 'h4:eth0'], to: ['h3:eth0'], bytes: 8MB, schedule: {at: 200us, for: 5ms}}]\n", RunOptions{})
+	without, quiet := runInSim(t, t.Context(), source, RunOptions{})
+	if !with.Passed() || !without.Passed() {
+		t.Fatalf("problems %q, without the bursts %q", with.Summary.Problems, without.Summary.Problems)
+	}
+	a, b := with.Summary.Workloads[0], without.Summary.Workloads[0]
+	paused := total(t, r, "rx_prio_pause", map[string]string{"node": "h1"})
+	if n := total(t, quiet, "rx_prio_pause", nil); n != 0 {
+		t.Errorf("%d pauses without the bursts", n)
+	}
+	if a.GoodputBps*4 > b.GoodputBps*3 || paused == 0 || a.Retries != 0 {
+		t.Errorf("the victim carries %d bit/s beside the bursts and %d without, paused %d times, with %d retries: want a quarter less at least, and no loss", a.GoodputBps, b.GoodputBps, paused, a.Retries)
+	}
+	t.Logf("%d → %d bit/s, %d pauses", b.GoodputBps, a.GoodputBps, paused)
+}
+
 func TestABurstByRateSendsWhatTheRateAllows(t *testing.T) {
 	with, _, _ := beside(t, 40, "kind: roce-burst, at: ['h2:eth0'], to: ['h4:eth0'], rate: 1Gbps, size: 4KiB, streams: 2, schedule: {at: 100us, for: 1ms}")
 	// 2 streams × 1 Gb/s × 1 ms = 250 kB = 61 messages of a packet each, and one of each stream at once.
