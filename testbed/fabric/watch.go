@@ -20,10 +20,10 @@ type Watcher interface {
 	Watch(ctx context.Context, port topo.PortRef, class packet.Class, seen func(at loop.Time)) (stop func() error, err error)
 }
 
-// WatchCaptured is Watch by way of a capture: every packet is looked at until one is of the class.
-func WatchCaptured(ctx context.Context, c Capturer, port topo.PortRef, class packet.Class, seen func(at loop.Time)) (stop func() error, err error) {
+// WatchCaptured is Watch by way of a capture, which may leave out what is of no such class: every packet is looked at until one is.
+func WatchCaptured(port topo.PortRef, class packet.Class, seen func(at loop.Time), capture func(PacketSink) (stop func() (given, missed uint64, err error), err error)) (stop func() error, err error) {
 	w := &watching{class: class, seen: seen}
-	end, err := c.Capture(ctx, port, w)
+	end, err := capture(w)
 	if err != nil {
 		return nil, err
 	}

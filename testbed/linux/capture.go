@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 )
 
@@ -23,6 +24,15 @@ const captureBuffer = 64 << 20
 // packets that passed before are taken, and says how many were given and how many the socket
 // had no room for.
 func (n *Namespace) Capture(port string, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	return n.capture(port, nil, at, sink)
+}
+
+// CaptureClass is Capture for the packets of some classes, and a few others that the kernel can't tell from them.
+func (n *Namespace) CaptureClass(port string, class packet.Class, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	return n.capture(port, classFilter(class), at, sink)
+}
+
+func (n *Namespace) capture(port string, filter []unix.SockFilter, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
 	l, ok := n.Link(port)
 	if !ok {
 		return nil, fmt.Errorf("%s: capture: there is no port %s", n.node, port)
@@ -47,6 +57,7 @@ func (n *Namespace) Capture(port string, at func(time.Time) loop.Time, sink fabr
 	err = errors.Join(
 		receiveRoom(fd, captureBuffer),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		attach(fd, filter),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: hostOrder(unix.ETH_P_ALL), Ifindex: l.Index}))
 	if err != nil {
 		return nil, errors.Join(fail("set up socket", err), c.close())
@@ -70,6 +81,14 @@ func (n *Namespace) Capture(port string, at func(time.Time) loop.Time, sink fabr
 		}
 		return c.given, c.missed, err
 	}, nil
+}
+
+// attach puts a filter on a socket; an empty one lets all pass.
+func attach(fd int, filter []unix.SockFilter) error {
+	if len(filter) == 0 {
+		return nil
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 }
 
 type capture struct {

@@ -23,9 +23,7 @@ func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.Packe
 	if ns == nil {
 		return nil, fmt.Errorf("%s: there is no such node", port.Node)
 	}
-	return ns.Capture(port.Port, func(at time.Time) loop.Time {
-		return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
-	}, sink)
+	return ns.Capture(port.Port, f.fabricTime, sink)
 }
 
 // Departing implements fabric.Departures. Ports of NICs in a process of their own can't be looked at.
@@ -50,7 +48,18 @@ func (f *Fabric) Departing(ref topo.PortRef, sink fabric.PacketSink) (stop func(
 	}, nil
 }
 
-// Watch implements fabric.Watcher: it looks at every packet that crosses the port's interface until one is of the class.
-func (f *Fabric) Watch(ctx context.Context, port topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
-	return fabric.WatchCaptured(ctx, f, port, class, seen)
+// Watch implements fabric.Watcher: the kernel picks out what may be of the class as it crosses the port's interface, and it is looked at here.
+func (f *Fabric) Watch(_ context.Context, port topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
+	ns := f.wiring.Node(port.Node)
+	if ns == nil {
+		return nil, fmt.Errorf("%s: there is no such node", port.Node)
+	}
+	return fabric.WatchCaptured(port, class, seen, func(sink fabric.PacketSink) (func() (uint64, uint64, error), error) {
+		return ns.CaptureClass(port.Port, class, f.fabricTime, sink)
+	})
+}
+
+// fabricTime is the fabric's time at a wall time.
+func (f *Fabric) fabricTime(at time.Time) loop.Time {
+	return loop.Time(f.cfg.Dilation.Fabric(at.Sub(f.epoch)))
 }
