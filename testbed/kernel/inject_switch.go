@@ -49,8 +49,8 @@ func (in *injector) inSwitches(s *faults.Spec) ([]effect, error) {
 	var effects []effect
 	for _, t := range targets {
 		n := plan.Node(t.Port.Node)
-		if k := kindOf(n); k != topo.LinuxSwitch {
-			return nil, fmt.Errorf("fault %s: %s is a %s in a fabric with nodes of the kernel, where faults in it are out of reach (in a fabric of software nodes alone they aren't: backend soft)", s.Name, n.Name, k)
+		if k := kindOf(n); k != topo.LinuxSwitch && s.Kind != faults.Reboot { // which is done to its cables
+			return nil, fmt.Errorf("fault %s: %s is a %s, whose settings aren't the kernel's", s.Name, n.Name, k)
 		}
 		made, err := in.inNode(s, n, t.Port)
 		if err != nil {

@@ -25,11 +25,13 @@ var _ interface {
 } = (*Fabric)(nil)
 
 // Fabric is a living fabric of nodes of all four kinds. What it doesn't say itself the kernel's part says for all:
-// wiring, captures, faults.
+// wiring, captures, faults on links.
 type Fabric struct {
 	*kernel.Fabric
 	soft  *soft.Fabric
 	hosts []fabric.Host
+
+	inject *injector
 }
 
 // Build brings a plan to life. What it made is gone again when it returns an error.
@@ -57,6 +59,7 @@ func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
 		return nil, err
 	}
 	p.nodes.Store(f.soft)
+	f.inject = &injector{&cfg, k.Injector(), f.soft.Injector()}
 	for _, n := range cfg.Plan.Topology.Hosts() {
 		h := k.Host(n.Name)
 		if h == nil {

@@ -81,7 +81,14 @@ const selectiveRepeat = "selective-repeat"
 
 // CheckFault refuses a fault that can't be made. What depends on other faults in force is refused when it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
-	k := c.kernel(&part{})
+	soft, err := c.inSoft(&spec)
+	if err != nil {
+		return err
+	}
+	k, s := c.kernel(&part{}), c.soft(nil)
+	if soft {
+		return s.CheckFault(spec)
+	}
 	return k.CheckFault(spec)
 }
 
