@@ -73,6 +73,10 @@ lint: go-there ## vet (also for darwin), staticcheck, our own rules
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) tool staticcheck -tags '$(TAGS)' ./...
 
+.PHONY: generate
+generate: go-there ## build the eBPF objects (clang) and the tables of the docs anew; fails where they differ from what is committed
+	@scripts/generate.sh
+
 .PHONY: fuzz
 fuzz: go-there ## every fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh $(FUZZTIME)
