@@ -115,9 +115,9 @@ func (e *cut) set(p *Port, c *cutEnd) {
 	c.down = !c.down
 	c.fell = true
 	if p.SetCarrier(!c.down); c.down {
-		p.cutBy = append(p.cutBy, e.name)
+		p.cutBy = append(p.cutBy, e)
 	} else {
-		p.mendedBy(e.name)
+		p.mendedBy(e)
 	}
 	e.next(&c.timer, p.Loop, c.down, &c.turns)
 }
@@ -145,7 +145,7 @@ func (e *cut) heal(p *Port) {
 	if c.down {
 		c.down = false
 		p.SetCarrier(true)
-		p.mendedBy(e.name)
+		p.mendedBy(e)
 	}
 	c.in = false
 }
@@ -153,10 +153,10 @@ func (e *cut) heal(p *Port) {
 // clean allows for another fault that has the link down at the moment.
 func (e *cut) clean(p *Port) error {
 	switch {
-	case e.end(p).down || slices.Contains(p.cutBy, e.name):
+	case e.end(p).down || slices.Contains(p.cutBy, e):
 		return fmt.Errorf("%s: %s still has its link down", p.Ref, e.name)
-	case p.down != len(p.cutBy) || p.Wire.IsCut() != (p.down > 0):
-		return fmt.Errorf("%s: it has no carrier, for no fault's sake", p.Ref)
+	case p.down < len(p.cutBy) || p.Wire.IsCut() != (p.down > 0):
+		return fmt.Errorf("%s: %d faults have its link down, and its wire is cut: %v", p.Ref, p.down, p.Wire.IsCut())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Port struct {
 	device  link.Receiver // takes what comes in
 	index   uint16        // of the port there
 	down    int           // faults that have the link down
-	cutBy   []string      // and their names
+	cutBy   []*cut        // and what they have of it
 	lost    uint64        // times that the port lost its carrier
 	own     []string
 	tap     *tap
@@ -93,7 +93,7 @@ func (p *Port) SetCarrier(up bool) {
 }
 
 // mendedBy forgets that a fault had the link down.
-func (p *Port) mendedBy(fault string) {
+func (p *Port) mendedBy(fault *cut) {
 	if i := slices.Index(p.cutBy, fault); i >= 0 {
 		p.cutBy = slices.Delete(p.cutBy, i, i+1)
 	}
