@@ -383,20 +383,3 @@ func (r *faultRun) fail(f *oneFault, format string, args ...any) {
 	f.result.Problems = append(f.result.Problems, text)
 	r.tell(f, "failed", text, "error")
 }
-
-// results judges the faults once they have settled.
-func (r *faultRun) results() []record.Fault {
-	out := []record.Fault{}
-	for _, f := range r.all {
-		f.result.Healed = f.clean && f.result.Strikes > 0
-		switch {
-		case f.spec.MayMiss:
-		case f.result.Strikes == 0 && len(f.result.Problems) == 0:
-			f.result.Problems = append(f.result.Problems, fmt.Sprintf("it never came into force: %s (may_miss: true allows that)", r.whyNever(f)))
-		case f.result.Hits == 0 && f.result.Strikes > 0:
-			f.result.Problems = append(f.result.Problems, "it hit nothing (may_miss: true allows that)")
-		}
-		out = append(out, f.result)
-	}
-	return out
-}

@@ -53,7 +53,7 @@ func TestAStormAGroupAndARampStrikeAndHeal(t *testing.T) {
 func TestWhatFaultsCannotBeTogetherIsSaidBeforeTheRun(t *testing.T) {
 	for text, want := range map[string]string{
 		"  - {name: a, kind: down, at: [leaf1-spine1]}\n  - {name: b, kind: flap, at: [spine1], period: 4ms, down: 1ms}\n": `test.yaml:10:27: spine1:eth0: fault a is in force there at the same time, and down and flap both set the link's carrier`,
-		"  - {name: a, at: [leaf1], sequence: [{kind: down}, {kind: down}]}\n":                       `it never ends`,
+		"  - {name: a, at: [leaf1], sequence: [{kind: down}, {kind: down}]}\n":                                             `it never ends`,
 		"  - {name: a, kind: down, at: [leaf1], schedule: {when: workload v started}}\n":                                   `there is no workload "v" (did you mean "w"?)`,
 		"  - {name: a, kind: down, at: [leaf1], schedule: {when: first cnp at h9}}\n":                                      `there is no node "h9"`,
 		"  - {name: a, kind: down, at: ['flow=v']}\n":                                                                      `there is no workload "v" (did you mean "w"?)`,

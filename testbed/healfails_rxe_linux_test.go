@@ -3,14 +3,11 @@ package testbed
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/record"
@@ -19,24 +16,8 @@ import (
 // behindItsBack removes a port's interface from its namespace, as nobody should.
 func behindItsBack(t *testing.T, bed, node, port string) {
 	t.Helper()
-	ns, err := netns.GetFromName(linux.NamespaceName(bed, node))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer ns.Close()
-	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer h.Close()
-	l, err := h.LinkByName(port)
-	if err == nil {
-		err = h.LinkDel(l)
-	}
-	if err != nil {
-		t.Errorf("%s:%s: %v", node, port, err)
+	if b, err := exec.Command("ip", "-n", linux.NamespaceName(bed, node), "link", "del", port).CombinedOutput(); err != nil {
+		t.Errorf("%s:%s: %v: %s", node, port, err, b)
 	}
 }
 

@@ -30,9 +30,7 @@ func (f *Fabric) Watch(_ context.Context, port topo.PortRef, class packet.Class,
 	if ns == nil {
 		return nil, fmt.Errorf("%s: there is no such node", port.Node)
 	}
-	return fabric.WatchCaptured(port, class, seen, func(sink fabric.PacketSink) (func() (uint64, uint64, error), error) {
-		return ns.CaptureClass(port.Port, class, f.fabricTime, sink)
-	})
+	return ns.Watch(port.Port, class, f.fabricTime, seen)
 }
 
 // fabricTime is the fabric's time at a wall time.

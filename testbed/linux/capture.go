@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/datapath/loop"
-	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 )
 
@@ -27,11 +26,7 @@ func (n *Namespace) Capture(port string, at func(time.Time) loop.Time, sink fabr
 	return n.capture(port, nil, at, sink)
 }
 
-// CaptureClass is Capture for the packets of some classes, and a few others that the kernel can't tell from them.
-func (n *Namespace) CaptureClass(port string, class packet.Class, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
-	return n.capture(port, classFilter(class), at, sink)
-}
-
+// capture is Capture of what a filter lets pass; without one, of everything.
 func (n *Namespace) capture(port string, filter []unix.SockFilter, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
 	l, ok := n.Link(port)
 	if !ok {

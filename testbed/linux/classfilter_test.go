@@ -34,7 +34,7 @@ func TestACaptureOfAClassHasEveryPacketOfIt(t *testing.T) {
 	src, dst := p.Ports(hosts[0].Name)[0], p.Ports(hosts[1].Name)[0]
 	for _, class := range []packet.Class{packet.CNP, packet.Nak, packet.ReadRequest, packet.Data, packet.Any} {
 		got := opcodesTaken{}
-		stop, err := w.Node(src.Ref.Node).CaptureClass(src.Ref.Port, class, func(time.Time) loop.Time { return 0 }, got)
+		stop, err := w.Node(src.Ref.Node).capture(src.Ref.Port, classFilter(class), func(time.Time) loop.Time { return 0 }, got)
 		if err != nil {
 			t.Fatalf("%v: %v", class, err)
 		}
