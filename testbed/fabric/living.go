@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -95,4 +96,11 @@ type Halter interface {
 	Kill(host string, done func(error))
 	// State reads back how a host's process is.
 	State(host string, done func(ProcessState, error))
+}
+
+// Addresser is what a Fabric implements that can give a host's port another address, and take it back, while programs run. Both may take a
+// while, and be called from any goroutine.
+type Addresser interface {
+	AddAddress(port topo.PortRef, addr netip.Addr) error
+	RemoveAddress(port topo.PortRef, addr netip.Addr) error
 }

@@ -18,7 +18,7 @@ func Kinds() []faults.Kind {
 }
 
 // VerbsKinds are those that it makes besides where NICs don't make them: through the verbs of the programs.
-func VerbsKinds() []faults.Kind { return []faults.Kind{faults.QPKill} }
+func VerbsKinds() []faults.Kind { return []faults.Kind{faults.QPKill, faults.WrongGID} }
 
 // Config is what an Injector is made of.
 type Config struct {
@@ -103,6 +103,8 @@ func (in *Injector) effect(spec *faults.Spec, at topo.PortRef) (effect, error) {
 		return in.kill(spec, at)
 	case faults.ProcessPause, faults.ProcessKill:
 		return &process{in: in, host: at.Node, kill: spec.Kind == faults.ProcessKill}, nil
+	case faults.WrongGID:
+		return in.misdirect(spec, at)
 	case faults.GPUStraggler:
 		return in.straggler(spec, at.Node)
 	}
