@@ -114,3 +114,18 @@ func TestAnEventOnALabelThatAMetricHasNotIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFaultWaitsForTheFirstCNP(t *testing.T) {
+	source := strings.Replace(triggered, "faults:\n", `switches: {ecn: {kmin: 5KB, kmax: 50KB, pmax: 100%}}
+faults:
+  - {name: a, kind: rate, rate: 20Gbps, at: ["h3:eth0"], schedule: {when: first cnp at h1, for: 500us}}
+  - {name: b, kind: cnp-off, at: ["h3:eth0"], schedule: {when: "first cnp at h3:eth0", at: 200us, for: 500us}}
+`, 1)
+	out, r := runInSim(t, t.Context(), source, RunOptions{})
+	lines := eventsOf(t, r)
+	if !out.Passed() {
+		t.Fatalf("problems %q\n%s", out.Summary.Problems, strings.Join(lines, "\n"))
+	}
+	// The CNP leaves h3 before it comes to h1.
+	oneAfter(t, lines, "b: triggered (by first cnp at h3:eth0: it passed h3:eth0 at", "a: triggered (by first cnp at h1: it passed h1:eth0 at", "a: verified clean")
+}

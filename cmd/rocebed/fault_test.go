@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/keeper"
@@ -169,5 +170,28 @@ func TestAFaultThatATestbedCannotHaveIsRefusedWithItsPlace(t *testing.T) {
 	}
 	if code, _, errs := invoke(t, "down", name); code != 0 {
 		t.Errorf("down: exit code %d, %q", code, errs)
+	}
+}
+
+func TestFaultsOfAKeeperThatWasKilledAreGoneOnceCleaned(t *testing.T) {
+	name := fmt.Sprintf("f%d-killed", os.Getpid())
+	st := upOnSoft(t, name)
+	before := testleak.LookAtMachine()
+	faultsIn(t, "add", name, "--kind", "loss", "--at", "leaf1", "--set", "probability=10%")
+	faultsIn(t, "add", name, "--kind", "flap", "--at", "leaf1-spine1", "--set", "period=200us", "--set", "down=100us")
+	faultsIn(t, "add", name, "--kind", "udp-traffic", "--at", "h1:eth0", "--set", "to=['h2:eth0']", "--set", "rate=100Mbps")
+	faultsIn(t, "add", name, "--kind", "delay", "--at", "leaf2", "--set", "delay=10us", "--when", "first cnp at h2")
+	if err := unix.Kill(st.Keeper, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = unix.Wait4(st.Keeper, nil, 0, nil) // until then it is living
+	if code, _, errs := invoke(t, "clean", name); code != 0 {
+		t.Errorf("clean: exit code %d, %s", code, errs)
+	}
+	if _, err := os.Stat(linux.StateDir(name)); err == nil {
+		t.Error("the testbed's folder is still there")
+	}
+	if left := before.Left(testleak.LookAtMachine(), "NO_SUCH=mark"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
