@@ -11,6 +11,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads"
 )
 
@@ -25,6 +26,7 @@ func (s still) Epoch() time.Time          { return s.epoch }
 func (s still) JudgeKeepUp() error        { return nil }
 func (s still) Injector() fabric.Injector { return nil }
 func (s still) Hosts() []fabric.Host      { return nil }
+func (s still) Plan() *topo.Plan          { return nil }
 
 func TestWhatHappensBeforeTheWorkloadsStartHasANegativeTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")

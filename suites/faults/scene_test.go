@@ -89,7 +89,7 @@ func observe(ctx context.Context, source, a, b string) *seen {
 	captures := []topo.PortRef{from, to}
 	near := [2]topo.PortRef{inner(s, from), inner(s, to)}
 	if bed.Backend() == testbed.Soft {
-		captures = append(captures, near[:]...)
+		captures = append(captures, slices.DeleteFunc(slices.Clone(near[:]), func(p topo.PortRef) bool { return p.Node == "" })...)
 	}
 	out := &seen{Result: bed.Run(ctx, source, captures...), scenario: s}
 	for _, e := range out.Events {

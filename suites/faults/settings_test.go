@@ -1,0 +1,303 @@
+package faults_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/rocebed/rocebed/datapath/roce"
+	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/suites/match"
+	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/record"
+)
+
+// Faults in switches and NICs change settings for a while. One run has several, one after the other with pauses between them, under traffic that goes on:
+//
+//	h1 ─┐                    ┌─ h3
+//	    leaf1 ──────────── leaf2
+//	h2 ─┘                    └─ h4
+//
+// What a capture shows while one lasts is held against what it shows when none does.
+
+// setting is a fault, and what is to be seen of it.
+type setting struct {
+	at, fault string
+	judge     func(w *window)
+}
+
+// window is what was to be seen while a fault was in force.
+type window struct {
+	*seen
+	name  string
+	fault record.Fault
+	life  life
+	begin time.Duration      // when it was asked for
+	end   time.Duration      // when its end was asked for
+	free  [][2]time.Duration // when no fault is near
+	// before is the last such time before the fault.
+	before [2]time.Duration
+}
+
+// Each fault lasts for a millisecond, and the next one comes a millisecond later.
+const first, every = time.Millisecond, 2 * time.Millisecond
+
+// during are the frames from when the fault is in force for sure, and what it found on its way is through.
+func (w *window) during(all []frame) []frame {
+	return between(all, w.life.applied+2*margin(), w.end-margin())
+}
+
+// outside are those of the times when no fault is near.
+func (w *window) outside(all []frame) (out []frame) {
+	for _, span := range w.free {
+		out = append(out, between(all, span[0], span[1])...)
+	}
+	return out
+}
+
+// rate is a number of frames in a millisecond of the time that during or outside is about.
+func (w *window) rates(all []frame, is func(*frame) bool) (during, outside float64) {
+	d, o := tally(w.during(all), is), tally(w.outside(all), is)
+	var free time.Duration
+	for _, span := range w.free {
+		free += span[1] - span[0]
+	}
+	return float64(d) * 1e6 / float64(w.end-w.life.applied-3*margin()), float64(o) * 1e6 / float64(free)
+}
+
+// counted checks hits that are frames which passed while the fault lasted: at least those that certainly did, at most those that perhaps did.
+func (w *window) counted(all []frame, is func(*frame) bool) {
+	GinkgoHelper()
+	least := tally(between(all, w.life.applied+margin(), w.end-margin()), is)
+	most := tally(between(all, w.begin-margin(), w.life.healed+margin()), is)
+	Expect(w.fault.Hits).To(And(BeNumerically(">=", least), BeNumerically("<=", most+4)), "%s: hits", w.name)
+}
+
+func tally(all []frame, is func(*frame) bool) (n int) {
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// What a frame may be.
+func isData(f *frame) bool  { return f.op() == roce.OpRDMAWrite }
+func isCNP(f *frame) bool   { return f.op() == roce.OpCNP }
+func isAck(f *frame) bool   { return f.op() == roce.OpAcknowledge }
+func isCE(f *frame) bool    { return isData(f) && f.data[15]&3 == 3 }
+func isPause(f *frame) bool { return pauses(f, 3) > 0 }
+func isPFC(f *frame) bool   { return f.data[12] == 0x88 && f.data[13] == 8 }
+
+// pauses is for how many quanta a frame pauses a priority.
+func pauses(f *frame, priority int) int {
+	if !isPFC(f) || binary.BigEndian.Uint16(f.data[14:]) != 0x0101 || f.data[17]>>priority&1 == 0 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint16(f.data[18+2*priority:]))
+}
+
+// steps counts data packets that are not the next ones of their queue pair: what was lost, and what is sent again.
+func steps(all []frame) (n int) {
+	next := map[to]roce.PSN{}
+	for i := range all {
+		f := &all[i]
+		if !isData(f) {
+			continue
+		}
+		k := to{netip.AddrFrom16(f.DstAddr()).Unmap(), f.DestQP()}
+		if want, ok := next[k]; ok && want != f.PSN() {
+			n++
+		}
+		next[k] = f.PSN().Add(1)
+	}
+	return n
+}
+
+// settingsOn describes a run of several faults, seen at the link between two nodes.
+func settingsOn(title, sections, workloads, a, b string, all []setting) {
+	var faults strings.Builder
+	faults.WriteString("faults:\n")
+	for i, s := range all {
+		covers(s.fault)
+		fmt.Fprintf(&faults, "  - {name: f%d, at: ['%s'], may_miss: true, schedule: {at: %v, for: 1ms}, %s}\n", i, s.at, first+time.Duration(i)*every, s.fault)
+	}
+	lasts := first + time.Duration(len(all))*every
+	It(title, func(ctx SpecContext) {
+		source := fmt.Sprintf("apiVersion: rocebed/v1\nname: settings\nseed: 23\ndilation: %d\n", 4*dilation()) + sections +
+			"workloads:\n" + strings.ReplaceAll(workloads, "DURATION", lasts.String()) + faults.String()
+		s := observe(ctx, source, a, b)
+		Expect(s.Result).To(match.Pass())
+		var free [][2]time.Duration
+		from := s.zero + 300*time.Microsecond
+		for i := range all {
+			l := s.lives(fmt.Sprint("f", i))
+			Expect(l).To(HaveLen(1))
+			free = append(free, [2]time.Duration{from, s.zero + first + time.Duration(i)*every - margin()})
+			from = l[0].healed + 400*time.Microsecond
+		}
+		for i, one := range all {
+			w := &window{seen: s, name: one.fault, fault: s.Fault(fmt.Sprint("f", i)), life: s.lives(fmt.Sprint("f", i))[0], free: free, before: free[i]}
+			w.begin = s.zero + first + time.Duration(i)*every
+			w.end = w.begin + time.Millisecond
+			Expect(w.fault).To(And(HaveField("Strikes", 1), HaveField("Verified", true), HaveField("Healed", true), HaveField("Problems", BeEmpty())), "%s", one.fault)
+			Expect(w.fault.Hits).To(BeNumerically(">", 0), "%s: hits", one.fault)
+			one.judge(w)
+		}
+	}, SpecTimeout(2*time.Minute))
+}
+
+// softOnly runs where nodes are software: what follows is about what they alone have.
+func softOnly() bool { return bed.Backend() != testbed.Kernel }
+
+const four = "topology:\n  dumbbell: {left: 2, right: 2}\n  rate: 10Gbps\n"
+
+// one expects what is so while a fault lasts and is not when none does, or the other way round.
+func (w *window) only(what string, all []frame, is func(*frame) bool, during bool) {
+	GinkgoHelper()
+	d, o := tally(w.during(all), is), tally(w.outside(all), is)
+	if during {
+		Expect(d).To(BeNumerically(">", 0), "%s: %s while it lasts", w.name, what)
+		Expect(o).To(BeZero(), "%s: %s when nothing is wrong", w.name, what)
+		return
+	}
+	Expect(d).To(BeZero(), "%s: %s while it lasts, of %d frames", w.name, what, len(w.during(all)))
+	Expect(o).To(BeNumerically(">", 0), "%s: %s when nothing is wrong", w.name, what)
+}
+
+// storm expects pauses from when it began on, and none when nothing is wrong. A pause of the most quanta lasts for longer than the fault.
+func (w *window) storm(all []frame) {
+	GinkgoHelper()
+	Expect(tally(between(all, w.begin, w.life.healed+margin()), isPause)).To(BeNumerically(">", 0), "%s: pauses", w.name)
+	Expect(tally(between(all, w.before[0], w.before[1]), isPause)).To(BeZero(), "%s: pauses right before", w.name)
+}
+
+var _ = Describe("settings of switches that are wrong for a while", func() {
+	if !softOnly() {
+		return
+	}
+	across := func(w *window) []frame { return w.ways[0].came }
+	settingsOn("are seen in marks and in what queues hold",
+		four+"switches:\n  memory: 8MB\n  ecn: {kmin: 100KB, kmax: 900KB, pmax: 40%}\n",
+		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 6}}\n"+
+			"  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 6}}\n",
+		"leaf1", "leaf2", []setting{
+			{"leaf1-leaf2", "kind: ecn-off", func(w *window) {
+				w.only("marks", across(w), isCE, false)
+				w.counted(across(w), func(f *frame) bool { return true })
+			}},
+			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", func(w *window) {
+				w.only("marks", across(w), isCE, false)
+				w.counted(across(w), isData)
+			}},
+			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 1B, kmax: 2B, pmax: 100%", func(w *window) {
+				d := w.during(across(w))
+				Expect(tally(d, isCE)).To(BeNumerically(">", tally(d, isData)*9/10), "%s: marks of %d", w.name, tally(d, isData))
+				o := w.outside(across(w))
+				Expect(tally(o, isCE)).To(BeNumerically("<", tally(o, isData)), "%s: marks when nothing is wrong", w.name)
+			}},
+			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", func(w *window) {
+				w.only("marks", across(w), isCE, false)
+				w.counted(across(w), isData)
+			}},
+			{"leaf1-leaf2", "kind: stuck-queue, priorities: [3]", func(w *window) { w.only("data", across(w), isData, false) }},
+			{"leaf1", "kind: buffer-shrink, buffer: 480KB", func(w *window) {
+				Expect(steps(w.during(across(w)))).To(BeNumerically(">", 0), "%s: packets lost or sent again", w.name)
+			}},
+			{"leaf1", "kind: buffer-alpha, alpha: 1/512", func(w *window) {
+				Expect(steps(w.during(across(w)))).To(BeNumerically(">", 0), "%s: packets lost or sent again", w.name)
+			}},
+		})
+	back := func(w *window) []frame { return w.ways[1].came }
+	settingsOn("are seen in pauses and in what is lost",
+		four+"  override:\n    - {link: 'leaf2 -- h3', rate: 5Gbps}\nswitches:\n  memory: 1MB\n  pfc: {}\n",
+		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 8, qp: {timeout: 7, retry_cnt: 7}}\n"+
+			"  - {name: b, kind: write, from: [h2], to: [h3], size: 64KiB, duration: DURATION, depth: 8, qp: {timeout: 7, retry_cnt: 7}}\n",
+		"leaf1", "leaf2", []setting{
+			{"leaf1-leaf2", "kind: pfc-off, half: obey, priorities: [3]", func(w *window) {
+				d, _ := w.rates(across(w), isData)
+				Expect(d).To(BeNumerically(">", 0), w.name)
+			}},
+			{"leaf2-leaf1", "kind: pfc-off, half: send", func(w *window) { w.only("pauses", back(w), isPause, false) }},
+			{"leaf2-leaf1", "kind: pfc-off", func(w *window) { w.only("pauses", back(w), isPause, false) }},
+			{"leaf2-leaf1", "kind: pfc-thresholds, headroom: 0B", func(w *window) {
+				Expect(steps(w.during(across(w)))).To(BeNumerically(">", 0), "%s: packets lost or sent again", w.name)
+			}},
+			{"leaf2-leaf1", "kind: pfc-thresholds, xoff: 20KB", func(w *window) { w.counted(across(w), isData) }},
+			{"leaf2-leaf1", "kind: pfc-thresholds, alpha: 1/64", func(w *window) { w.counted(across(w), isData) }},
+			{"leaf2-leaf1", "kind: pfc-thresholds, xon: 0B", func(w *window) { w.counted(across(w), isData) }},
+			{"leaf2-leaf1", "kind: dscp-map, dscp_map: {26: 0}", func(w *window) {
+				w.only("pauses", back(w), isPause, false)
+				w.counted(across(w), isData)
+			}},
+		})
+})
+
+var _ = Describe("NICs that do it wrong for a while", func() {
+	if !softOnly() {
+		return
+	}
+	in, out := func(w *window) []frame { return w.ways[0].came }, func(w *window) []frame { return w.ways[1].came }
+	slower := func(factor float64) func(w *window) {
+		return func(w *window) {
+			d, o := w.rates(in(w), isData)
+			Expect(d*factor).To(BeNumerically("<", o), "%s: data packets a millisecond while it lasts, %v when nothing is wrong", w.name, o)
+		}
+	}
+	both := "  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 7, retry_cnt: 7}}\n" +
+		"  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 7, retry_cnt: 7}}\n"
+	sections := four + "switches:\n  memory: 8MB\n  pfc: {}\n  ecn: {kmin: 10KB, kmax: 40KB, pmax: 20%}\nnics: {dcqcn: mlx5}\n"
+	settingsOn("are seen on their link", sections, both, "leaf2", "h3", []setting{
+		{"h3:eth0", "kind: pfc-storm", func(w *window) {
+			w.storm(out(w))
+			Expect(tally(w.during(in(w)), isData)).To(BeZero(), "%s: data that arrives", w.name)
+			w.counted(out(w), isPFC)
+		}},
+		{"h3:eth0", "kind: pfc-storm, priorities: [3], duty: 90%", func(w *window) {
+			w.storm(out(w))
+			slower(3)(w)
+			w.counted(out(w), isPFC)
+		}},
+		{"h3:eth0", "kind: pfc-storm, frequency: 10/ms, quanta: 1000", func(w *window) {
+			d, _ := w.rates(out(w), isPause)
+			Expect(d).To(BeNumerically("~", 10, 2), "%s: pauses a millisecond", w.name)
+			for _, f := range w.during(out(w)) {
+				if isPause(&f) {
+					Expect(pauses(&f, 3)).To(Equal(1000), w.name)
+				}
+			}
+			w.counted(out(w), isPFC)
+		}},
+		{"h3:eth0", "kind: cnp-off", func(w *window) { w.only("CNPs", out(w), isCNP, false) }},
+		{"h3:eth0", "kind: cnp-cap, frequency: 2/ms", func(w *window) {
+			n := tally(w.during(out(w)), isCNP)
+			Expect(n).To(BeNumerically("<=", 3), "%s: CNPs", w.name)
+		}},
+		{"h3:eth0", "kind: ack-delay, delay: 40us", func(w *window) { w.counted(out(w), isAck) }},
+		{"h3:eth0", "kind: ack-coalesce, ack_every: 2, delay: 500us", func(w *window) {
+			acks := func(all []frame) float64 {
+				return float64(tally(all, isData)) / float64(max(tally(all, isAck), 1))
+			}
+			both := append(append([]frame{}, w.during(in(w))...), w.during(out(w))...)
+			free := append(append([]frame{}, w.outside(in(w))...), w.outside(out(w))...)
+			Expect(acks(both)).To(BeNumerically(">", 1.3*acks(free)), "%s: data packets an ACK", w.name)
+		}},
+		{"h3:eth0", "kind: pcie-downgrade, pcie: gen1 x1", func(w *window) { w.counted(in(w), isData) }},
+		{"h3:eth0", "kind: mtt-thrash, entries: 4", func(w *window) {}},
+		{"h3:eth0", "kind: mtt-thrash, entries: 1, delay: 50us", slower(2)},
+		{"h3:eth0", "kind: slow-dma, rate: 500Mbps", slower(2)},
+	})
+	settingsOn("are seen where CNPs arrive", sections, both, "leaf1", "h1", []setting{
+		{"leaf1-h1", "kind: cnp-starved", func(w *window) { w.only("CNPs", in(w), isCNP, false) }},
+		{"leaf1-h1", "kind: cnp-starved, rate: 1Mbps", func(w *window) {
+			Expect(tally(w.during(in(w)), isCNP)).To(BeNumerically("<=", 4), "%s: CNPs, of which 1 Mb/s carries one in 0.8 ms", w.name)
+		}},
+		{"h1:eth0", "kind: dcqcn-params, dcqcn: {rpg_ai_rate: 2Gbps}", func(w *window) {}},
+	})
+})
