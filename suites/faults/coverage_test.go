@@ -93,9 +93,6 @@ var _ = Describe("the kinds that the backend claims", func() {
 	It("have a row each, and each of their variants", func() {
 		var missing []string
 		for _, d := range faults.Defs() {
-			if !slices.Contains([]faults.Group{faults.GroupPacket, faults.GroupLink, faults.GroupTraffic}, d.Group) {
-				continue
-			}
 			for _, example := range d.Examples() {
 				if testbed.CanFault(bed.Backend(), example) != nil {
 					continue

@@ -78,6 +78,12 @@ func (w *window) counted(all []frame, is func(*frame) bool) {
 	Expect(w.fault.Hits).To(And(BeNumerically(">=", least), BeNumerically("<=", most+4)), "%s: hits", w.name)
 }
 
+// changed checks hits that are data packets which a setting made a difference to: no more than passed.
+func (w *window) changed(all []frame) {
+	GinkgoHelper()
+	Expect(w.fault.Hits).To(BeNumerically("<=", tally(between(all, w.begin-margin(), w.life.healed+margin()), isData)), "%s: hits", w.name)
+}
+
 func tally(all []frame, is func(*frame) bool) (n int) {
 	for i := range all {
 		if is(&all[i]) {
@@ -88,7 +94,6 @@ func tally(all []frame, is func(*frame) bool) (n int) {
 }
 
 // What a frame may be.
-func isData(f *frame) bool  { return f.op() == roce.OpRDMAWrite }
 func isCNP(f *frame) bool   { return f.op() == roce.OpCNP }
 func isAck(f *frame) bool   { return f.op() == roce.OpAcknowledge }
 func isCE(f *frame) bool    { return isData(f) && f.data[15]&3 == 3 }
@@ -190,11 +195,11 @@ var _ = Describe("settings of switches that are wrong for a while", func() {
 		"leaf1", "leaf2", []setting{
 			{"leaf1-leaf2", "kind: ecn-off", func(w *window) {
 				w.only("marks", across(w), isCE, false)
-				w.counted(across(w), func(f *frame) bool { return true })
+				w.changed(across(w))
 			}},
 			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", func(w *window) {
 				w.only("marks", across(w), isCE, false)
-				w.counted(across(w), isData)
+				w.changed(across(w))
 			}},
 			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 1B, kmax: 2B, pmax: 100%", func(w *window) {
 				d := w.during(across(w))
@@ -204,7 +209,7 @@ var _ = Describe("settings of switches that are wrong for a while", func() {
 			}},
 			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", func(w *window) {
 				w.only("marks", across(w), isCE, false)
-				w.counted(across(w), isData)
+				w.changed(across(w))
 			}},
 			{"leaf1-leaf2", "kind: stuck-queue, priorities: [3]", func(w *window) { w.only("data", across(w), isData, false) }},
 			{"leaf1", "kind: buffer-shrink, buffer: 480KB", func(w *window) {
