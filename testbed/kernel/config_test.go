@@ -87,6 +87,17 @@ func TestFaultsThatThisFabricCannotHaveAreRefusedUpFront(t *testing.T) {
 			t.Errorf("expected leaf1:eth0 and %q, got %v", reason, err)
 		}
 	}
+	boot := faults.Spec{Name: "x", At: []string{"leaf1"}, Kind: faults.Reboot, Down: 4 * time.Microsecond}
+	if err := cfg.CheckFault(boot); err == nil || !strings.Contains(err.Error(), "notices nothing") {
+		t.Errorf("a switch that is off for 4 ms of wall time: %v", err)
+	}
+	unmeasured := cfg
+	unmeasured.Dilation = 0 // auto: it will be asked again
+	for _, s := range []faults.Spec{boot, {Name: "x", At: at, Kind: faults.LinkFlap, Period: 4 * time.Microsecond, Down: 2 * time.Microsecond}} {
+		if err := unmeasured.CheckFault(s); err != nil {
+			t.Errorf("%s is refused before the dilation is known: %v", s.Kind, err)
+		}
+	}
 	if err := cfg.CheckFault(faults.Spec{Name: "x", At: at, Kind: faults.RateLimit, Rate: 50 * topo.Mbps}); err != nil {
 		t.Error(err)
 	}
