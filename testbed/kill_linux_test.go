@@ -190,12 +190,13 @@ func killAtRandom(t *testing.T, on Backend, rounds int, within time.Duration) {
 		d := startDoomed(t, on, scenario, bed, mark)
 		moment := time.Duration(rng.Int64N(int64(within)))
 		d.at(t, moment, syscall.SIGKILL)
+		_, err := linux.Clean(t.Context(), linux.CleanOptions{Names: []string{bed}}) // while the process may still be on its way out
 		<-d.ended
 		for _, n := range d.inForce() {
 			caught[n]++
 		}
 		when := fmt.Sprintf("seed %d, round %d: killed after %v with %v", seed, i, moment, d.inForce())
-		if _, err := linux.Clean(t.Context(), linux.CleanOptions{Names: []string{bed}}); err != nil {
+		if err != nil {
 			t.Errorf("%s: clean: %v", when, err)
 		}
 		if _, err := os.Stat(linux.StateDir(bed)); !errors.Is(err, os.ErrNotExist) {

@@ -3,12 +3,14 @@
 package linux
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +86,13 @@ func cleanOne(ctx context.Context, name string, opt CleanOptions) (Cleaned, erro
 	entries, _, _ := readJournal(StateDir(name))
 	t, err := Acquire(ctx, name)
 	var held *HeldError
+	if errors.As(err, &held) && !opt.All && dying(held.PID) {
+		if err := awaitDeath(ctx, held.PID); err != nil {
+			return c, fmt.Errorf("testbed %s: %w", name, err)
+		}
+		entries, _, _ = readJournal(StateDir(name))
+		t, err = Acquire(ctx, name)
+	}
 	if errors.As(err, &held) {
 		if !opt.All {
 			c.Living = held.PID
@@ -101,6 +110,52 @@ func cleanOne(ctx context.Context, name string, opt CleanOptions) (Cleaned, erro
 	}
 	c.Removed = len(entries)
 	return c, t.Close(ctx)
+}
+
+// deathWithin bounds how long a process that was killed may take to end, in wall time: the kernel takes its queue pairs down one by one, and waits
+// for what they have under way.
+const deathWithin = 2 * time.Minute
+
+// awaitDeath waits for a process that is on its way out.
+func awaitDeath(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("wait for process %d, which was killed: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if !ended(ctx, fd, deathWithin) {
+		return errors.Join(ctx.Err(), fmt.Errorf("its holder, process %d, was killed and has not ended within %v", pid, deathWithin))
+	}
+	return nil
+}
+
+// dying says whether a process is on its way out: killed and not gone yet.
+func dying(pid int) bool {
+	const exiting, killed = 0x4, 1 << (uint(unix.SIGKILL) - 1) // PF_EXITING of include/linux/sched.h; a bit of a signal mask
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(f) > 6 {
+		flags, _ := strconv.ParseUint(f[6], 10, 64)
+		if f[0] == "Z" || f[0] == "X" || flags&exiting != 0 {
+			return true
+		}
+	}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		key, mask, _ := strings.Cut(line, ":")
+		if key == "SigPnd" || key == "ShdPnd" {
+			if bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64); err == nil && bits&killed != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // endHolder asks a testbed's holder to end, waits, and kills it when it doesn't.

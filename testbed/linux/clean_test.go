@@ -5,6 +5,7 @@ package linux
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,5 +61,23 @@ func TestACleanThatIsCalledOffKillsNobody(t *testing.T) {
 	}
 	if pid, living := Living(name); !living || pid != keeper.Process.Pid {
 		t.Error("the keeper, which was taking its testbed down, was killed")
+	}
+}
+
+func TestCleanWaitsForAHolderThatIsOnItsWayOut(t *testing.T) {
+	for i := range 5 {
+		name := testName(fmt.Sprintf("dying%d", i))
+		keeper, lines := startHolder(t, "stay", name)
+		expectLine(t, lines, "up")
+		if err := keeper.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := Clean(context.Background(), CleanOptions{Names: []string{name}}); err != nil || len(done) != 1 || done[0].Living != 0 || done[0].Removed == 0 {
+			t.Errorf("clean did %v, error %v", done, err)
+		}
+		expectNothingOf(t, name)
+	}
+	if dying(os.Getpid()) {
+		t.Error("this process is taken for one that is on its way out")
 	}
 }
