@@ -68,7 +68,9 @@ func TestFaultsInNodesGoToTheRoomThatMadeThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		var a fabric.Applied
-		wait(text+": apply", func(done func(error)) { f.Injector().Apply(s, func(got fabric.Applied, err error) { a = got; done(err) }) })
+		wait(text+": apply", func(done func(error)) {
+			f.Injector().Apply(s, func(got fabric.Applied, err error) { a = got; done(err) })
+		})
 		wait(text+": verify", a.Verify)
 		wait(text+": heal", a.Heal)
 		wait(text+": verify clean", a.VerifyClean)
