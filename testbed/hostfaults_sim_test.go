@@ -163,3 +163,35 @@ func TestAKilledProcessLosesItsQueuePairsAndItsPeersRunIntoRetryExceeded(t *test
 		}
 	}
 }
+
+func TestAHostWithASlowClockTimesOutLateAndMeasuresTooLittle(t *testing.T) {
+	s, err := Parse("test.yaml", []byte(strings.Replace(suffering, "%s", "at: [h1], kind: process-pause", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At the switch across its link: what is captured at h1 has h1's times.
+	h1, _ := s.Plan.Port(topo.PortRef{Node: "h1", Port: "eth0"})
+	// Half of what h1 sends is lost for good behind it, and it sends again after a timeout of 131 µs (timeout 5) or more by its clock.
+	waits := func(clock string) (least time.Duration, hits int64) {
+		source := strings.NewReplacer("kind: send, from: [h1], to: [h3], size: 16KiB, messages: 200, depth: 4, qps: 2, qp: {min_rnr_timer: 1}}", "kind: write, from: [h1], to: [h3], size: 1KiB, messages: 20, depth: 1, qp: {timeout: 5}}",
+			"name: it, schedule: {at: 1ms, for: 2ms}, %s}", "name: it, at: [h1], kind: slow-clock, speed: "+clock+", may_miss: true}\n  - {name: lossy, kind: loss, at: ['h1:eth0'], direction: ingress, every_nth: 2}").Replace(suffering)
+		seen := observe(t, source, h1.Peer, h1.Peer)
+		sent := map[string]time.Duration{}
+		for _, p := range seen.left {
+			if roce.Opcode(p.bytes[42]).Info().Operation != roce.OpRDMAWrite {
+				continue
+			}
+			psn := p.bytes[50:54]
+			if before, again := sent[psn]; again && (least == 0 || p.at-before < least) {
+				least = p.at - before
+			}
+			sent[psn] = p.at
+		}
+		return least, seen.fault.Hits
+	}
+	right, _ := waits("99.9999999%")
+	slow, hits := waits("50%")
+	if right < 131*time.Microsecond || slow < 2*right-2*time.Microsecond || slow > 2*right+2*time.Microsecond || hits < 10 {
+		t.Errorf("it sends again after %v, with a clock of half the speed after %v; %d timers ended late", right, slow, hits)
+	}
+}

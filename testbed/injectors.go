@@ -28,7 +28,7 @@ type maker struct {
 
 // makers are all of them. Who stands first makes a kind that several could.
 var makers = []maker{
-	{kinds: hostfault.Kinds(), more: map[Backend][]faults.Kind{Kernel: hostfault.VerbsKinds()}, can: hostCan, start: hostStart},
+	{kinds: hostfault.Kinds(), more: map[Backend][]faults.Kind{Kernel: hostfault.VerbsKinds(), Soft: hostfault.ClockKinds(), Sim: hostfault.ClockKinds()}, can: hostCan, start: hostStart},
 	{kinds: crosstraffic.Kinds, can: trafficCan, start: trafficStart},
 }
 
@@ -48,7 +48,7 @@ func trafficStart(s *Scenario, fab fabric.Fabric, _ loop.Loop) fabric.Injector {
 }
 
 func hostConfig(s *Scenario, fab fabric.Fabric, ctl loop.Loop) hostfault.Config {
-	return hostfault.Config{Plan: s.Plan, Seed: s.Seed, Fabric: fab, Control: ctl}
+	return hostfault.Config{Plan: s.Plan, Seed: s.Seed, NICs: s.NICs, Fabric: fab, Control: ctl}
 }
 
 // makerOf is the number of who makes a kind on a backend; −1: the fabric's own injector.

@@ -107,7 +107,7 @@ func (w *wire[T]) take() {
 // deliver handles the notes that are due, and sets the timer for those that aren't.
 func (w *wire[T]) deliver() {
 	for w.next < len(w.inbox) {
-		if at := w.inbox[w.next].at; at > w.to.Now() {
+		if at := w.inbox[w.next].at; w.lookAhead > 0 && at > w.to.Now() {
 			w.to.Arm(&w.timer, at)
 			return
 		}

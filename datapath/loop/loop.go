@@ -52,6 +52,7 @@ type Timer struct {
 	Do func(*Timer)
 
 	urgent bool  // wakes a node that stands still
+	late   bool  // ends late, by a clock that is slow
 	past   bool  // armed for a time that had passed already: not late, only at once
 	index  int32 // its place in a queue that keeps track, plus one
 	at     Time
@@ -61,7 +62,7 @@ type Timer struct {
 // Armed says whether the timer will fire.
 func (t *Timer) Armed() bool { return t.queue != nil }
 
-// At is when an armed timer fires, in fabric time.
+// At is when an armed timer fires, by its loop's clock.
 func (t *Timer) At() Time { return t.at }
 
 func (t *Timer) run() {

@@ -13,6 +13,8 @@ type Node struct {
 	id    uint32 // its number
 	seq   uint64 // counts what the node causes
 	still bool   // it handles nothing until something urgent arrives
+	clock *clock // nil: it is right
+	late  uint64 // timers that have ended late because it wasn't
 	floor Time   // when it last went on: what was due before happened then
 
 	timers   queue
@@ -27,7 +29,12 @@ func (n *Node) ID() uint32 { return n.id }
 func (n *Node) Partition() int { return int(n.index) }
 
 // Now implements Loop.
-func (n *Node) Now() Time { return n.p.now }
+func (n *Node) Now() Time {
+	if n.clock != nil {
+		return n.clock.local(n.p.now)
+	}
+	return n.p.now
+}
 
 // Arm implements Loop. It panics when another node's callback calls it.
 func (n *Node) Arm(t *Timer, at Time) {
@@ -36,6 +43,10 @@ func (n *Node) Arm(t *Timer, at Time) {
 		n.outside("Arm")
 	}
 	n.seq++
+	due := at
+	if n.clock != nil {
+		at = n.clock.true(at)
+	}
 	e := entry{at: max(at, p.now), sub: uint64(n.id), seq: n.seq, t: t}
 	if t.queue == &n.timers {
 		n.timers.move(e)
@@ -44,6 +55,10 @@ func (n *Node) Arm(t *Timer, at Time) {
 			n.drop(t)
 		}
 		n.timers.push(e)
+	}
+	if n.clock != nil {
+		t.late = at > p.now
+		t.at = max(due, n.clock.local(p.now))
 	}
 	if p.running == nil {
 		p.settle(n)
@@ -88,6 +103,9 @@ func (n *Node) Send(to *Node, port uint16, at Time, t *Timer) {
 	p := n.p
 	if p.running != n {
 		n.outside("Send")
+	}
+	if n.clock != nil {
+		at = n.clock.true(at)
 	}
 	if to == n {
 		at = max(at, p.now)

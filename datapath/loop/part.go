@@ -160,7 +160,18 @@ func (p *part) begin(at Time) {
 
 func (p *part) handle(q *queue) {
 	p.begin(q.heap[0].at)
-	q.pop().run()
+	t := q.pop()
+	if t.late {
+		p.expired(t)
+	}
+	t.run()
+}
+
+// expired counts a timer that has ended late.
+func (p *part) expired(t *Timer) {
+	if t.late = false; p.running.clock != nil {
+		p.running.late++
+	}
 }
 
 // settle puts a node where its next event belongs.

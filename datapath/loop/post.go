@@ -39,7 +39,8 @@ func Cross(from, to Loop, at Time, fn func()) {
 	f, ok := from.(*Node)
 	t, ok2 := to.(*Node)
 	if !ok || !ok2 || f.p.v != t.p.v {
-		to.Post(func() { to.Arm(&Timer{Fire: fn}, at) })
+		due := TrueTime(from, at)
+		to.Post(func() { to.Arm(&Timer{Fire: fn}, shown(to, due)) })
 		return
 	}
 	f.p.postAt(f, t, max(at, f.p.now.Add(f.p.v.lookahead)), fn)

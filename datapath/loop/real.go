@@ -26,7 +26,9 @@ type Real struct {
 	timers queue
 	seq    uint64
 	spare  []func()
-	back   Time // when it last went on after it stood still: what was due before is not late
+	clock  *clock // nil: it is right
+	late   uint64 // timers that have ended late because it wasn't
+	back   Time   // when it last went on after it stood still: what was due before is not late
 
 	mu     sync.Mutex
 	inbox  []func()
@@ -67,11 +69,20 @@ func (r *Real) Epoch() time.Time { return r.epoch }
 
 // Now is the fabric time at which the callback that is running was started; with a Source, the time
 // that it says.
-func (r *Real) Now() Time { return r.now }
+func (r *Real) Now() Time {
+	if r.clock != nil {
+		return r.clock.local(r.now)
+	}
+	return r.now
+}
 
 // Arm implements Loop.
 func (r *Real) Arm(t *Timer, at Time) {
 	r.seq++
+	due := at
+	if r.clock != nil {
+		at = r.clock.true(at)
+	}
 	e := entry{at: at, seq: r.seq, t: t}
 	switch t.queue {
 	case nil:
@@ -82,6 +93,9 @@ func (r *Real) Arm(t *Timer, at Time) {
 		panic(errElsewhere)
 	}
 	t.past = at < r.now
+	if r.clock != nil {
+		t.at, t.late = due, at > r.now
+	}
 }
 
 // Disarm implements Loop.
@@ -212,13 +226,23 @@ func (r *Real) fireDue() {
 		if late < 0 || top.seq > last {
 			return
 		}
-		t := r.timers.pop()
-		if !t.past && t.at >= r.back {
+		due, t := top.at, r.timers.pop()
+		r.expired(t)
+		if !t.past && due >= r.back {
 			r.stats.late.add(late)
 		}
 		r.now = Time(r.dilation.Fabric(start))
 		t.run()
 		start = r.ran(start)
+	}
+}
+
+// expired counts a timer that has ended late by a slow clock.
+func (r *Real) expired(t *Timer) {
+	if t.late {
+		if t.late = false; r.clock != nil {
+			r.late++
+		}
 	}
 }
 

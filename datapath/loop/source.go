@@ -59,6 +59,7 @@ func (r *Real) catchUp(until time.Duration) {
 		case due:
 			at := r.timers.heap[0].at
 			t := r.timers.pop()
+			r.expired(t)
 			if !t.past && at >= r.back {
 				r.stats.late.add(until - r.dilation.Wall(Duration(at)))
 			}

@@ -20,10 +20,14 @@ func Kinds() []faults.Kind {
 // VerbsKinds are those that it makes besides where NICs don't make them: through the verbs of the programs.
 func VerbsKinds() []faults.Kind { return []faults.Kind{faults.QPKill, faults.WrongGID} }
 
+// ClockKinds are those that it makes where a host's timers are rocebed's.
+func ClockKinds() []faults.Kind { return []faults.Kind{faults.SlowClock} }
+
 // Config is what an Injector is made of.
 type Config struct {
 	Plan    *topo.Plan
 	Seed    uint64
+	NICs    fabric.NICSettings
 	Fabric  fabric.Fabric // nil: only Possible will be asked
 	Control loop.Loop     // where its methods are called, and its callbacks come
 }
@@ -105,6 +109,8 @@ func (in *Injector) effect(spec *faults.Spec, at topo.PortRef) (effect, error) {
 		return &process{in: in, host: at.Node, kill: spec.Kind == faults.ProcessKill}, nil
 	case faults.WrongGID:
 		return in.misdirect(spec, at)
+	case faults.SlowClock:
+		return in.slowClock(spec, at.Node)
 	case faults.GPUStraggler:
 		return in.straggler(spec, at.Node)
 	}

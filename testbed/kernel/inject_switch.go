@@ -28,6 +28,8 @@ var impossible = map[faults.Kind]string{
 	faults.AckCoalesce:   "rdma_rxe acknowledges as it does, and nothing tells it otherwise",
 	faults.CNPOff:        "rdma_rxe sends no CNPs",
 	faults.CNPCap:        "rdma_rxe sends no CNPs",
+	faults.DCQCNParams:   "rdma_rxe has no DCQCN",
+	faults.SlowClock:     "rdma_rxe's timers are the kernel's, and the same for all hosts",
 }
 
 // inSwitch says whether a kind is of those in switches that this backend makes.

@@ -59,7 +59,7 @@ type portCounts struct {
 
 // Send implements link.Wire: the frame goes to the socket once its last bit has crossed the link.
 func (p *port) Send(f *link.Frame, at loop.Time) {
-	p.waiting.push(f, p.node.dilation.Wall(at.Add(p.delay).Sub(0)))
+	p.waiting.push(f, p.node.dilation.Wall(loop.TrueTime(p.node.loop, at).Add(p.delay).Sub(0)))
 }
 
 // flush hands the frames that are due to the kernel and says when the next one is: never when negative.
