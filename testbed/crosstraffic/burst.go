@@ -24,8 +24,6 @@ const (
 const (
 	defaultDSCP = 26 // RoCE's, as workloads have it
 	ect0        = 2
-	// retries never end on devices that take 7 for ever: a burst outlives a link that is down for a while.
-	retries = 7
 )
 
 // burst is RDMA WRITEs beside the workloads. Its state is for the loop of its first NIC.
@@ -64,7 +62,7 @@ func programs(spec *faults.Spec, pairs []pair) (specs []workloads.Spec, pace wor
 		}
 		to[p.from] = append(to[p.from], p.to.String())
 	}
-	dscp, off, tries := uint8(defaultDSCP), false, retries
+	dscp, off := uint8(defaultDSCP), false
 	if spec.DSCP != nil {
 		dscp = *spec.DSCP
 	}
@@ -74,7 +72,7 @@ func programs(spec *faults.Spec, pairs []pair) (specs []workloads.Spec, pace wor
 		w := workloads.Spec{
 			Name: spec.Name + "/" + from.String(), Kind: workloads.Write, From: []string{from.String()}, To: to[from], Pairing: workloads.Cross,
 			Size: topo.Bytes(size), QPs: streams(spec), Depth: int(min(max(outstanding/size, 2), mostDeep)), Messages: n, Verify: &off,
-			QP: workloads.QPSpec{TrafficClass: &class, RetryCnt: &tries},
+			QP: workloads.QPSpec{TrafficClass: &class},
 		}
 		switch {
 		case spec.Kind == faults.IncastBurst && spec.Period > 0:
