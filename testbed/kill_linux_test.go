@@ -223,6 +223,7 @@ func killScenarioFile(t *testing.T, on Backend) (path string, kinds []string) {
 
 // interruptAtRandom interrupts runs at random moments: they heal, seal their records and leave nothing.
 func interruptAtRandom(t *testing.T, on Backend, rounds int, within time.Duration) {
+	healed := 0
 	scenario, _ := killScenarioFile(t, on)
 	rng := rand.New(rand.NewPCG(21, 1))
 	mark := fmt.Sprintf("ROCEBED_INTERRUPTED=%d", os.Getpid())
@@ -246,6 +247,10 @@ func interruptAtRandom(t *testing.T, on Backend, rounds int, within time.Duratio
 			continue // there was nothing to record
 		}
 		sealed(t, d, when)
+		healed += strings.Count(d.text(), ": healed (")
+	}
+	if healed == 0 {
+		t.Error("no fault was in force in any round: the moments are badly chosen")
 	}
 }
 

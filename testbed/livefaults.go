@@ -95,10 +95,12 @@ func (l *LiveFaults) endWatch(stop func() error) {
 // await waits until something holds, which is looked at on the loop whenever a fault has changed.
 func (l *LiveFaults) await(ctx context.Context, holds func() bool) error {
 	w := waiter{holds, make(chan struct{})}
-	l.ctl.Post(func() {
+	if err := l.ctl.Do(ctx, func() {
 		l.waiting = append(l.waiting, w)
 		l.look()
-	})
+	}); err != nil {
+		return err
+	}
 	select {
 	case <-w.done:
 		return nil
@@ -335,6 +337,10 @@ func (l *LiveFaults) Close(ctx context.Context) error {
 		if l.reading != nil {
 			close(l.reading)
 		}
+		for _, w := range l.waiting { // nothing changes any more
+			close(w.done)
+		}
+		l.waiting = nil
 	})
 	l.ends.Wait()
 	err = errors.Join(err, l.injectors.Close())
