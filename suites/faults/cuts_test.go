@@ -16,7 +16,7 @@ import (
 
 // long is traffic that is under way when a link is cut after 2 ms and after it is mended.
 const long = `workloads:
-  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 9ms, depth: 4, qp: {mtu: 1024, timeout: 7, retry_cnt: 7}}
+  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 9ms, depth: 4, qp: {mtu: 1024, timeout: 8, retry_cnt: 7}}
   - {name: tail, kind: write, from: [h1], to: [h2], after: w, start: 500us, messages: 2}
 `
 

@@ -86,8 +86,8 @@ var _ = DescribeTable("what befalls hosts and switches",
 	hostRow("process-kill: nobody answers any more", writes(failing), "at: [h2], kind: process-kill, schedule: {at: 1ms}", func(s *seen, l life) {
 		s.silent(1, l.applied, 1<<62)
 	}),
-	hostRow("wrong-gid: from an address that nobody has", writes(""), "at: ['h1:eth0'], kind: wrong-gid, schedule: {at: 1ms, for: 300us}", func(s *seen, l life) { s.wrongGID(l, netip.Addr{}) }),
-	hostRow("wrong-gid: from an address that is given", writes(""), "at: ['h1:eth0'], kind: wrong-gid, addr: 10.99.0.1, schedule: {at: 1ms, for: 300us}", func(s *seen, l life) {
+	hostRow("wrong-gid: from an address that nobody has", writes(""), "at: ['h1:eth0'], kind: wrong-gid, schedule: {at: 1ms, for: 700us}", func(s *seen, l life) { s.wrongGID(l, netip.Addr{}) }),
+	hostRow("wrong-gid: from an address that is given", writes(""), "at: ['h1:eth0'], kind: wrong-gid, addr: 10.99.0.1, schedule: {at: 1ms, for: 700us}", func(s *seen, l life) {
 		s.wrongGID(l, netip.MustParseAddr("10.99.0.1"))
 	}),
 	hostRow("reboot: nothing crosses, and it comes back", "  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 6ms, depth: 2, qp: {mtu: 1024, timeout: 7, retry_cnt: 7}}\n",

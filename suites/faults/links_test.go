@@ -27,7 +27,7 @@ type struck struct {
 
 // bulk is enough packets of 1 KiB for what is counted, in messages of 64.
 func bulk() string {
-	messages := 64
+	messages := 128
 	switch bed.Backend() {
 	case testbed.Soft:
 		messages = 40
