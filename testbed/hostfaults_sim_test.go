@@ -195,3 +195,45 @@ func TestAHostWithASlowClockTimesOutLateAndMeasuresTooLittle(t *testing.T) {
 		t.Errorf("it sends again after %v, with a clock of half the speed after %v; %d timers ended late", right, slow, hits)
 	}
 }
+
+// everythingInHosts is every fault in hosts on three tiers, most of them at once.
+const everythingInHosts = `apiVersion: rocebed/v1
+name: hosts
+seed: 3
+topology:
+  fat-tree: {k: 4}
+  rate: 25Gbps
+nics: {dcqcn: mlx5}
+switches: {ecn: {kmin: 10KB, kmax: 40KB, pmax: 20%}}
+workloads:
+  - {name: sends, kind: all-pairs, op: send, from: ["h[1-5]"], size: 4KiB, messages: 100, qp: {timeout: 6, retry_cnt: 3, min_rnr_timer: 1}}
+  - {name: ring, kind: all-reduce, ranks: ["h[6-9]"], size: 128KiB, messages: 20}
+  - {name: incast, kind: incast, from: ["h1[0-4]"], to: [h15], bytes: 256KiB, qp: {timeout: 6, retry_cnt: 3}}
+  - {name: astray, kind: write, from: [h16], to: [h9], messages: 50, expect_error: retry-exceeded, qp: {timeout: 5, retry_cnt: 2}}
+faults:
+  - {name: unready, kind: rnr, at: ["h1:eth0"], schedule: {at: 20us, for: 100us}}
+  - {name: still, kind: process-pause, at: [h2], schedule: {at: 30us, for: 60us}}
+  - {name: dead, kind: process-kill, at: [h5], schedule: {at: 50us}}
+  - {name: behind, kind: gpu-straggler, at: [h6], delay: 3us}
+  - {name: slow, kind: slow-clock, at: [h7, h10], speed: 70%, schedule: {at: 10us, for: 200us}}
+  - {name: knobs, kind: dcqcn-params, at: ["h11:eth0"], dcqcn: {rpg_ai_rate: 1Gbps}, may_miss: true}
+  - {name: wrong, kind: wrong-gid, at: ["h16:eth0"], schedule: {at: 40us}}
+  - {name: reset, kind: nic-reset, at: ["h14:eth0"], down: 20us, schedule: {at: 1h}, may_miss: true}
+`
+
+func TestFaultsInHostsAreTheSameHoweverManyCoresHandleEvents(t *testing.T) {
+	var hash string
+	for _, workers := range []int{1, 2, 5} {
+		onCores(t, workers)
+		out, _ := runInSim(t, t.Context(), everythingInHosts, RunOptions{})
+		if !out.Passed() {
+			t.Fatalf("%d cores: problems %q", workers, out.Summary.Problems)
+		}
+		if hash == "" {
+			hash = out.Summary.Hash
+		}
+		if out.Summary.Hash != hash {
+			t.Errorf("on %d cores the record's hash is %s, before it was %s", workers, out.Summary.Hash, hash)
+		}
+	}
+}
