@@ -14,5 +14,5 @@ func TestARunOnRxeThatIsKilledAtAnyMomentLeavesNothingOnceCleaned(t *testing.T) 
 
 func TestARunOnRxeThatIsInterruptedAtAnyMomentHealsAndSealsItsRecord(t *testing.T) {
 	testneed.Rxe(t)
-	interruptAtRandom(t, Kernel, 4, 16*time.Second)
+	interruptAtRandom(t, Kernel, 3, 14*time.Second)
 }

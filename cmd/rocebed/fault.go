@@ -291,14 +291,18 @@ func showFaults(states keeper.FaultStates, err error, asJSON bool) error {
 		fmt.Println("no faults ('rocebed fault add' makes some)")
 		return err
 	}
-	return errors.Join(err, table(os.Stdout, func(w io.Writer) {
+	return errors.Join(err, faultTable(os.Stdout, states.Faults))
+}
+
+func faultTable(out io.Writer, all []fabric.FaultState) error {
+	return table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "FAULT\tKIND\tAT\tSTATE\tSINCE\tSTRIKES\tHITS\tNOTE")
-		for _, s := range states.Faults {
+		for _, s := range all {
 			since := "-"
 			if s.Since != nil {
 				since = s.Since.Local().Format(time.TimeOnly)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, s.Kind, strings.Join(s.At, " "), s.State, since, s.Strikes, s.Hits, s.Note)
 		}
-	}))
+	})
 }

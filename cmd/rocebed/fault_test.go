@@ -110,6 +110,9 @@ func TestFaultsComeAndGoOnATestbedThatIsUp(t *testing.T) {
 		t.Fatalf("added: %+v", added)
 	}
 	awaitFault(t, name, "delay", inState(fabric.FaultInForce))
+	if code, out, errs := invoke(t, "status", name); code != 0 || !strings.Contains(out, "\ngone ") || !strings.Contains(out, "\ndelay ") || strings.Contains(out, "\ncut ") {
+		t.Errorf("status: exit code %d, %q, %q; want the faults that are there", code, out, errs)
+	}
 
 	i := slices.IndexFunc(st.Nodes, func(n keeper.NodeStatus) bool { return n.Name == "h2" })
 	addr, _, _ := strings.Cut(st.Nodes[i].Ports[0].Addr, "/")

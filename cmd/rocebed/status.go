@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/keeper"
 	"github.com/rocebed/rocebed/testbed/linux"
 )
@@ -134,7 +136,19 @@ func showOne(ctx context.Context, name string, asJSON, metrics bool) error {
 	if asJSON {
 		return json.NewEncoder(os.Stdout).Encode(st)
 	}
-	return describe(os.Stdout, &st)
+	if err := describe(os.Stdout, &st); err != nil {
+		return err
+	}
+	faults, err := c.Faults(ctx)
+	if err != nil {
+		return answered(err)
+	}
+	there := slices.DeleteFunc(faults.Faults, func(f fabric.FaultState) bool { return f.State == fabric.FaultHealed || f.State == fabric.FaultNever })
+	if len(there) == 0 {
+		return nil
+	}
+	fmt.Println()
+	return faultTable(os.Stdout, there)
 }
 
 func showMetrics(m keeper.Metrics, asJSON bool) error {
