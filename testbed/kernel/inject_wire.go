@@ -101,6 +101,7 @@ type impaired struct {
 
 	before  uint64 // packets through the delay line when a pure delay was applied
 	final   uint64 // hits when it was healed
+	flaw    error  // what it could not do as it should have
 	applied bool
 	healed  bool
 }
@@ -170,11 +171,19 @@ func (e *impaired) verify() error { return e.f.cables.Verify(e.from) }
 // has let go since.
 func (e *impaired) hits() (uint64, error) {
 	if e.healed {
-		return e.final, nil
+		return e.final, e.flaw
 	}
+	n, err := e.counted()
+	if err == nil && e.what.Stage != nil {
+		err = e.what.Stage.Err()
+	}
+	return n, err
+}
+
+func (e *impaired) counted() (uint64, error) {
 	if e.what.Stage != nil {
 		c, err := e.what.Stage.Counts()
-		return c.Hits, errors.Join(err, e.what.Stage.Err())
+		return c.Hits, err
 	}
 	s, err := e.f.cables.DelayLine(e.from)
 	return s.Packets - e.before, err
@@ -194,9 +203,12 @@ func (e *impaired) heal() error {
 			return fmt.Errorf("%s: %w", e.from, err)
 		}
 	}
-	n, err := e.hits()
+	n, err := e.counted()
 	if err != nil {
 		return err
+	}
+	if e.what.Stage != nil {
+		e.flaw = e.what.Stage.Err()
 	}
 	e.final, e.healed = n, true
 	return nil
