@@ -182,6 +182,33 @@ var _ = Describe("routes and hashes", func() {
 	}
 })
 
+// The last packet of a message is lost, so that the requester's timer ends (exponent 8: 1.05 ms of its own clock). It is awaited for twice as long
+// where its clock runs at half the speed.
+var _ = Describe("a host's clock", func() {
+	lost := func(speed string) string {
+		slow := ""
+		if speed != "" {
+			slow = "  - {name: it, kind: slow-clock, at: [h1], speed: " + speed + "}\n"
+		}
+		return dumbbell("workloads:\n  - {name: w, kind: write, from: [h1], to: [h2], start: 1ms, size: 16KiB, messages: 1, qp: {mtu: 1024, timeout: 8}}\n",
+			"faults:\n", slow, "  - {name: lost, kind: packets, at: [leaf1-leaf2], direction: egress, events: [{match: {class: write, message: last, iteration: 1}, do: drop}]}\n")
+	}
+	if testbed.CanFault(bed.Backend(), "{name: x, kind: slow-clock, at: [h1], speed: 50%}") != nil {
+		return
+	}
+	covers("kind: slow-clock, speed: 50%")
+	It("that runs slow ends timers late", func(ctx SpecContext) {
+		right, slow := bed.Run(ctx, lost("")), bed.Run(ctx, lost("50%"))
+		Expect(right).To(match.Pass())
+		Expect(slow).To(match.Pass())
+		Expect(slow.Fault("it").Hits).To(BeNumerically(">", 0))
+		a, b := right.Fault("lost").Recoveries, slow.Fault("lost").Recoveries
+		Expect(a).To(HaveLen(1))
+		Expect(b).To(HaveLen(1))
+		Expect(float64(b[0].Took)/float64(a[0].Took)).To(BeNumerically("~", 2, 0.15), "%v at the right speed, %v at half of it", a[0], b[0])
+	}, SpecTimeout(time.Minute))
+})
+
 // flowsChange says whether a queue pair's packets took this link only while the fault lasted, or only while it didn't.
 func (s *seen) flowsChange() bool {
 	l := s.lives("it")[0]
