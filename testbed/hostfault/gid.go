@@ -12,6 +12,7 @@ import (
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 	"github.com/rocebed/rocebed/workloads/verbs"
 )
@@ -44,6 +45,9 @@ func (in *Injector) misdirect(spec *faults.Spec, at topo.PortRef) (effect, error
 	addr, err := spec.WrongAddress(in.cfg.Plan, at)
 	if err != nil {
 		return nil, err
+	}
+	if in.cfg.Plan.Node(at.Node).Kind == topo.SoftHost {
+		return nil, strict.At("at", "%s: among the kernel's nodes a software NIC sends from its own address (the soft and sim backends can)", at)
 	}
 	m := &misdirected{in: in, at: at, addr: addr, b: in.benches[at], index: -1}
 	if in.cfg.Fabric != nil {
