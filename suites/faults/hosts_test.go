@@ -21,6 +21,9 @@ func writes(more string) string {
 	return "  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 5ms, depth: 2, qps: 2, qp: {mtu: 1024, timeout: 8, retry_cnt: 2}" + more + "}\n"
 }
 
+// goesOn is traffic that outlives a few milliseconds without an answer.
+const goesOn = "  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 8ms, depth: 2, qps: 2, qp: {mtu: 1024, timeout: 8, retry_cnt: 6}}\n"
+
 const failing = ", expect_error: retry-exceeded"
 
 func hostRow(name, workloads, fault string, judge func(s *seen, l life)) TableEntry {
@@ -87,8 +90,8 @@ var _ = DescribeTable("what befalls hosts and switches",
 	hostRow("process-kill: nobody answers any more", writes(failing), "at: [h2], kind: process-kill, schedule: {at: 1ms}", func(s *seen, l life) {
 		s.silent(1, l.applied, 1<<62)
 	}),
-	hostRow("wrong-gid: from an address that nobody has", writes(""), "at: ['h1:eth0'], kind: wrong-gid, schedule: {at: 1ms, for: 700us}", func(s *seen, l life) { s.wrongGID(l, netip.Addr{}) }),
-	hostRow("wrong-gid: from an address that is given", writes(""), "at: ['h1:eth0'], kind: wrong-gid, addr: 10.99.0.1, schedule: {at: 1ms, for: 700us}", func(s *seen, l life) {
+	hostRow("wrong-gid: from an address that nobody has", goesOn, "at: ['h1:eth0'], kind: wrong-gid, schedule: {at: 1ms, for: 2500us}", func(s *seen, l life) { s.wrongGID(l, netip.Addr{}) }),
+	hostRow("wrong-gid: from an address that is given", goesOn, "at: ['h1:eth0'], kind: wrong-gid, addr: 10.99.0.1, schedule: {at: 1ms, for: 2500us}", func(s *seen, l life) {
 		s.wrongGID(l, netip.MustParseAddr("10.99.0.1"))
 	}),
 	hostRow("reboot: nothing crosses, and it comes back", "  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 6ms, depth: 2, qp: {mtu: 1024, timeout: 7, retry_cnt: 7}}\n",
@@ -145,14 +148,14 @@ var _ = Describe("routes and hashes", func() {
 		fault := ""
 		if late {
 			word = "late"
-			fault = "kind: route-late, delay: 1ms"
+			fault = "kind: route-late, delay: 2ms"
 			covers(fault)
 			fault = "  - {name: it, at: ['leaf*', 'spine*'], " + fault + "}\n"
 		}
 		It("follow a link that goes down "+word, func(ctx SpecContext) {
 			s := observe(ctx, begin()+spines+many+"faults:\n"+fault+"  - {name: cut, kind: down, at: [spine1-leaf2], schedule: {at: 2ms, for: 3ms}}\n", "leaf1", "spine1")
 			Expect(s.Result).To(match.Pass())
-			into := tally(between(s.ways[0].came, s.zero+2*time.Millisecond+3*margin(), s.zero+3*time.Millisecond-margin()), func(f *frame) bool { return f.isRoCE() })
+			into := tally(between(s.ways[0].came, s.zero+2*time.Millisecond+3*margin(), s.zero+4*time.Millisecond-margin()), func(f *frame) bool { return f.isRoCE() })
 			if late {
 				s.healthy("it", 1)
 				Expect(into).To(BeNumerically(">", 0), "packets to the spine that reaches nobody")
