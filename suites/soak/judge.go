@@ -75,7 +75,9 @@ func mayFail(s *testbed.Scenario, r *Result, w *record.Workload) bool {
 }
 
 // deadlocks says that pause may close a circle of buffers.
-func deadlocks(s *testbed.Scenario) bool { return s.Switches.PFC != nil && len(s.Plan.BufferCycle()) > 0 }
+func deadlocks(s *testbed.Scenario) bool {
+	return s.Switches.PFC != nil && len(s.Plan.BufferCycle()) > 0
+}
 
 // drops are the frames that switches had no room or no way for.
 func drops(r *Result) int64 {
