@@ -32,6 +32,8 @@ type faultRun struct {
 	all      []*oneFault
 	active   []*oneFault // in force or on the way in or out, in order of applying
 	started  bool
+	early    []record.Event // of before start, their times the loop's
+	traffic  func()         // lets it start; nil: it has, or nobody asked
 	ending   bool
 	lastSeen map[faults.Trigger]string // of what was waited for and had not come
 }
@@ -52,6 +54,7 @@ type oneFault struct {
 	busy    bool // an injector's answer is awaited
 	healing bool
 	clean   bool // every strike so far was verified clean
+	first   bool // it strikes before traffic starts
 	spent   bool // what it did is not known or can't be undone: it must not strike again
 	ended   bool // no further window comes
 
@@ -81,19 +84,11 @@ func (r *faultRun) add(spec faults.Spec) *oneFault {
 	return f
 }
 
-// start plans every fault. The schedule counts from now.
-func (r *faultRun) start(epoch loop.Time) {
-	r.epoch, r.started = epoch, true
-	for _, f := range r.all {
-		f.zero = epoch
-	}
-	for _, f := range r.all {
-		r.plan(f)
-	}
-}
-
 // plan arms the fault's next window, if there is one and it is known when.
 func (r *faultRun) plan(f *oneFault) {
+	if !r.started {
+		return // start does
+	}
 	turn, state := f.course.Turn(f.window)
 	f.waiting = false
 	switch {
@@ -186,10 +181,11 @@ func (r *faultRun) verify(f *oneFault) {
 			r.healNext()
 		case f.cancelled:
 			r.cancelNext()
-		default:
+		case r.started:
 			r.armEnd(f)
 		}
 		r.changed()
+		r.letGo()
 	})
 }
 
@@ -296,6 +292,7 @@ func (r *faultRun) drop(f *oneFault) {
 		r.cancelNext()
 	}
 	r.changed()
+	r.letGo()
 }
 
 // end plans nothing more and heals what is in force, last in first out. changed is called
@@ -375,7 +372,12 @@ func (r *faultRun) ask(f *oneFault, what string, within time.Duration, call func
 }
 
 func (r *faultRun) tell(f *oneFault, what, text, level string) {
-	r.event(record.Event{At: r.loop.Now().Sub(r.epoch), Source: "fault", Name: f.spec.Name, What: what, Text: text, Level: level})
+	e := record.Event{At: r.loop.Now().Sub(r.epoch), Source: "fault", Name: f.spec.Name, What: what, Text: text, Level: level}
+	if !r.started {
+		r.early = append(r.early, e)
+		return
+	}
+	r.event(e)
 }
 
 func (r *faultRun) fail(f *oneFault, format string, args ...any) {

@@ -212,3 +212,74 @@ func TestAFaultThatCannotBeHealedDoesNotStrikeAgain(t *testing.T) {
 		t.Errorf("problems %q", got)
 	}
 }
+
+// A slow injector has its fault in force before traffic starts, and the fault's time counts from there.
+func TestFaultsOfTimeZeroAreInForceBeforeTrafficStarts(t *testing.T) {
+	const slow = 3 * time.Millisecond
+	s := &scripted{late: map[string]time.Duration{"apply a": slow}, broken: map[string]int{"apply c": 1}, hits: map[string]uint64{"a": 1, "c": 1, "d": 1}}
+	v := loop.NewVirtual(time.Microsecond)
+	node := v.Node(1)
+	s.l = node
+	var events []record.Event
+	kinds := func(k faults.Kind) bool { return k == faults.Loss }
+	d := spec("d", 0, 0)
+	d.Kind = faults.LinkDown
+	again := spec("c", 0, time.Millisecond)
+	again.Schedule.Every, again.Schedule.Count = 5*time.Millisecond, 2
+	r := newFaultRun([]faults.Spec{spec("a", 0, time.Millisecond), spec("b", time.Microsecond, 0), again, d}, 1)
+	r.loop, r.dilation, r.injector, r.changed = node, 1, s, func() {}
+	r.event = func(e record.Event) { events = append(events, e) }
+	var zero loop.Time
+	node.Post(func() {
+		r.strikeFirst(kinds, func() {
+			if got := fmt.Sprint(s.log); got != "[apply a apply c verify a]" {
+				t.Errorf("traffic starts when this has been asked of injectors: %v", got)
+			}
+			zero = node.Now()
+			r.start(zero)
+		})
+	})
+	v.RunUntil(loop.Time(time.Second))
+	node.Post(r.end)
+	if !v.Run(func() bool { return r.ending && r.settled() }) || zero == 0 {
+		t.Fatalf("the faults never settled; traffic at %v; asked so far: %v", zero, s.log)
+	}
+	at := map[string]time.Duration{}
+	for _, e := range events {
+		if _, seen := at[e.Name+" "+e.What]; !seen {
+			at[e.Name+" "+e.What] = e.At
+		}
+	}
+	if before := at["a applied"]; before >= 0 || before < -slow || at["a planned"] > -slow {
+		t.Errorf("planned at %v, applied at %v: want it up to %v before traffic", at["a planned"], before, slow)
+	}
+	if after := at["a healed"]; after < time.Millisecond || after > 2*time.Millisecond {
+		t.Errorf("it was healed at %v, not 1 ms after traffic started", after)
+	}
+	if at["d applied"] < 0 || at["c applied"] < 5*time.Millisecond {
+		t.Errorf("what may not strike first did at %v; what failed then struck at %v, not at its next window", at["d applied"], at["c applied"])
+	}
+	if x := r.all[0].strikes[0]; x.asked != at["a planned"] || x.applied != at["a applied"] || x.healed != at["a healed"] {
+		t.Errorf("the strike %+v has other times than its events", x)
+	}
+}
+
+func TestAnInterruptedRunLetsTrafficGoAndHealsWhatStruckFirst(t *testing.T) {
+	s := &scripted{late: map[string]time.Duration{"apply a": time.Millisecond}, hits: map[string]uint64{"a": 1}}
+	v := loop.NewVirtual(time.Microsecond)
+	node := v.Node(1)
+	s.l = node
+	r := newFaultRun([]faults.Spec{spec("a", 0, 0)}, 1)
+	r.loop, r.dilation, r.injector, r.changed, r.event = node, 1, s, func() {}, func(record.Event) {}
+	open := false
+	node.Post(func() {
+		r.strikeFirst(func(faults.Kind) bool { return true }, func() { open = true; r.start(node.Now()) })
+		r.end()
+	})
+	if !v.Run(func() bool { return open && r.settled() }) {
+		t.Fatalf("open: %v; asked so far: %v", open, s.log)
+	}
+	if got := fmt.Sprint(s.log); got != "[apply a verify a heal a hits a clean a]" {
+		t.Errorf("asked of the injector: %v", got)
+	}
+}

@@ -100,6 +100,9 @@ func (in *Injectors) of(k faults.Kind) fabric.Injector {
 	return in.nodes
 }
 
+// OfNodes says whether the nodes themselves make a kind: links, switches and NICs, which need no program.
+func (in *Injectors) OfNodes(k faults.Kind) bool { return makerOf(in.backend, k) < 0 }
+
 // Hook has an engine tell of what faults are about. It is called before the engine is made.
 func (in *Injectors) Hook(cfg *workloads.Config) {
 	for _, one := range in.made {

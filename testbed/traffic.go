@@ -111,6 +111,9 @@ func (t *traffic) run(ctx context.Context) {
 	stopWatches := t.watch(ctx)
 	cfg := engineConfig(t.fab, t.r.s, t.observe)
 	cfg.Connected = t.connected()
+	if _, virtual := t.fab.(fabric.Virtual); !virtual { // there a fault at time 0 gets to its nodes no later than the first message
+		cfg.Gate = t.gate
+	}
 	t.injectors.Hook(&cfg)
 	engine, err := workloads.NewEngine(cfg, t.r.s.Workloads)
 	if err != nil {

@@ -39,6 +39,9 @@ type Config struct {
 	Step Step
 	// Pace is every flow's between NICs.
 	Pace Pace
+	// Gate is asked, on Observer's loop, once the workloads that start by themselves are connected: time starts, and traffic with it, when it has called
+	// open, once, on any goroutine. Nil: at once.
+	Gate func(open func())
 	// IgnoreCNPs makes queue pairs that no congestion notification slows down, where the device can.
 	IgnoreCNPs bool
 }
@@ -54,7 +57,7 @@ type Engine struct {
 
 	// Owned by the coordinator.
 	zero    loop.Time // when the workloads started
-	begun   bool      // zero is set
+	begun   bool      // zero is set, or the gate is asked
 	running bool
 	pending int // workloads that are not up yet
 	done    func(*Report)
@@ -229,6 +232,18 @@ func (e *Engine) ready(n int) {
 		return
 	}
 	e.begun = true
+	if e.cfg.Gate == nil {
+		e.begin()
+		return
+	}
+	e.cfg.Gate(func() { e.l.Post(e.begin) })
+}
+
+// begin starts time, and what waits for nothing else.
+func (e *Engine) begin() {
+	if !e.running { // nothing came up, and all is over
+		return
+	}
 	e.zero = e.l.Now().Add(2 * e.cfg.LookAhead)
 	e.report.Zero = e.zero
 	e.cfg.Observer(Event{At: e.zero, Kind: EventReady})

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -184,5 +185,36 @@ func TestALateUCWriteIsNoWrongByteButACorruptOneIs(t *testing.T) {
 		if !corrupt && (res.Bytes != 59000 || res.VerifiedBytes != 59000 || res.OutOfOrder != 1) {
 			t.Errorf("%d bytes, %d verified, %d out of order; want 59000 twice, and the message on top of another", res.Bytes, res.VerifiedBytes, res.OutOfOrder)
 		}
+	}
+}
+
+func TestNothingIsSentBeforeTheGateOpens(t *testing.T) {
+	b := newBench(t, 2, 1, 1)
+	var sent atomic.Int32
+	b.net.meddle = func(*memMsg) { sent.Add(1) }
+	asked := make(chan func(), 1)
+	b.cfg.Gate = func(open func()) { asked <- open }
+	_, done := b.start("[{name: w, kind: write, from: [h1], to: [h2], messages: 5}, {name: next, kind: write, from: [h1], to: [h2], messages: 5, after: w}]")
+	open := <-asked
+	opened := b.cfg.NICs[0].Device.Loop().Now()
+	if n := sent.Load(); n > 0 {
+		t.Errorf("%d messages were sent before", n)
+	}
+	open()
+	if r := b.wait(done); !r.Passed() || r.Zero <= opened || sent.Load() < 10 {
+		t.Errorf("passed %v, time zero at %v and the gate opened at %v, %d messages sent", r.Passed(), r.Zero, opened, sent.Load())
+	}
+}
+
+func TestARunThatIsStoppedAtTheGateSendsNothing(t *testing.T) {
+	b := newBench(t, 2, 1, 1)
+	asked := make(chan func(), 1)
+	b.cfg.Gate = func(open func()) { asked <- open }
+	e, done := b.start("[{name: w, kind: write, from: [h1], to: [h2], messages: 5}]")
+	open := <-asked
+	e.Stop(t.Context())
+	open()
+	if w := b.wait(done).Results[0]; w.Messages > 0 || !strings.Contains(w.Failure, "never ran") {
+		t.Errorf("%d messages, %q", w.Messages, w.Failure)
 	}
 }
