@@ -21,7 +21,7 @@ topology:
   dumbbell: {left: 1, right: 1}
   rate: 10Gbps
 workloads:
-  - {name: w, kind: write, from: [h1], to: [h2], start: 2ms, size: 64KiB, messages: 8, depth: 1, qp: {traffic_class: 106, timeout: 12}}
+  - {name: w, kind: write, from: [h1], to: [h2], size: 64KiB, messages: 8, depth: 1, qp: {traffic_class: 106, timeout: 12}}
 faults:
   - {name: it, kind: packets, at: [leaf1-leaf2], direction: %s, events: [%s]}
 expect:
