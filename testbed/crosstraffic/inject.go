@@ -1,7 +1,6 @@
 package crosstraffic
 
 import (
-	"context"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -84,9 +83,6 @@ func (in *Injector) answer(fn func()) {
 	}
 	go fn()
 }
-
-// Close heals what is in force.
-func (in *Injector) Close(context.Context) error { return nil }
 
 // config is that of an engine of the NICs that some pairs are made of.
 func (in *Injector) config(pairs []pair) workloads.Config {

@@ -13,9 +13,6 @@ import (
 // Kinds are the faults that this package makes.
 var Kinds = []faults.Kind{faults.RoCEBurst, faults.IncastBurst, faults.UDPTraffic, faults.TCPTraffic}
 
-// Makes says whether a kind is one of them.
-func Makes(k faults.Kind) bool { return slices.Contains(Kinds, k) }
-
 // Ground is what the traffic would run on.
 type Ground struct {
 	Plan *topo.Plan
@@ -46,7 +43,7 @@ func Check(spec faults.Spec, g Ground) error {
 
 // pairs are who sends to whom: each NIC at which the fault strikes to each that it goes to on another host, senders first.
 func (g *Ground) pairs(spec *faults.Spec) ([]pair, error) {
-	if !Makes(spec.Kind) {
+	if !slices.Contains(Kinds, spec.Kind) {
 		return nil, strict.At("kind", "%s is no traffic beside the workloads", spec.Kind)
 	}
 	scope := faults.Scope{Topology: g.Plan.Topology, Plan: g.Plan, Seed: g.Seed}
