@@ -117,19 +117,12 @@ func inOrder(done func(error), steps ...func(func(error))) {
 
 // each does something with every queue pair that is changed, at once. Those in the error state are left as they are.
 func (m *misdirected) each(do func(qp verbs.QP, answer func(error)), done func(error)) {
-	left := 1
-	var errs []error
-	answer := func(err error) {
-		errs = append(errs, err)
-		if left--; left == 0 {
-			done(errors.Join(errs...))
-		}
-	}
+	all := gather(done)
 	for _, e := range slices.Clone(m.qps) {
 		if !e.Open() || e.QP().State() == verbs.Err {
 			continue
 		}
-		left++
+		answer := all.ask()
 		do(e.QP(), func(err error) {
 			if err != nil && (!e.Open() || e.QP().State() == verbs.Err) { // it has failed meanwhile
 				err = nil
@@ -140,7 +133,7 @@ func (m *misdirected) each(do func(qp verbs.QP, answer func(error)), done func(e
 			answer(err)
 		})
 	}
-	answer(nil)
+	all.asked()
 }
 
 // stop stops the queue pairs' sending, and waits until what is under way has ended.

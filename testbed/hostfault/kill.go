@@ -1,7 +1,6 @@
 package hostfault
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/rocebed/rocebed/faults"
@@ -39,21 +38,19 @@ func (in *Injector) kill(spec *faults.Spec, at topo.PortRef) (effect, error) {
 	return r, nil
 }
 
+// back answers on the control loop, from the NIC's.
+func (k *killed) back(done func(error)) func(error) {
+	return func(err error) { k.in.cfg.Control.Post(func() { done(err) }) }
+}
+
 func (k *killed) apply(done func(error)) {
 	k.b.loop.Post(func() {
-		left := 1
-		var errs []error
-		answer := func(err error) {
-			errs = append(errs, err)
-			if left--; left == 0 {
-				k.in.cfg.Control.Post(func() { done(errors.Join(errs...)) })
-			}
-		}
+		all := gather(k.back(done))
 		for _, e := range k.b.ends {
 			if !meant(k.spec, e) || !e.Connected() || e.QP().State() == verbs.Err {
 				continue
 			}
-			left++
+			answer := all.ask()
 			e.QP().Modify(verbs.QPAttr{State: verbs.Err}, verbs.MaskState, func(err error) {
 				if err == nil {
 					k.n++
@@ -64,26 +61,19 @@ func (k *killed) apply(done func(error)) {
 				answer(err)
 			})
 		}
-		answer(nil)
+		all.asked()
 	})
 }
 
 // verify asks the NIC for the state of those that programs have not given up yet.
 func (k *killed) verify(done func(error)) {
 	k.b.loop.Post(func() {
-		left := 1
-		var errs []error
-		answer := func(err error) {
-			errs = append(errs, err)
-			if left--; left == 0 {
-				k.in.cfg.Control.Post(func() { done(errors.Join(errs...)) })
-			}
-		}
+		all := gather(k.back(done))
 		for _, e := range k.qps {
 			if !e.Open() {
 				continue
 			}
-			left++
+			answer := all.ask()
 			e.QP().Query(func(a verbs.QPAttr, err error) {
 				switch {
 				case !e.Open(): // it was given up meanwhile
@@ -96,7 +86,7 @@ func (k *killed) verify(done func(error)) {
 				answer(err)
 			})
 		}
-		answer(nil)
+		all.asked()
 	})
 }
 

@@ -81,28 +81,20 @@ func (p *process) verify(done func(error)) {
 
 // empty says whether no program has anything open at the host's NICs.
 func (p *process) empty(done func(error)) {
-	left := 1
-	var errs []error
-	answer := func(err error) {
-		errs = append(errs, err)
-		if left--; left == 0 {
-			done(errors.Join(errs...))
-		}
-	}
+	all := gather(done)
 	for _, port := range p.in.cfg.Plan.Ports(p.host) {
 		b := p.in.benches[port.Ref]
 		if b == nil {
 			continue
 		}
-		left++
 		p.in.on(b.loop, func() error {
 			if len(b.ends) > 0 {
 				return fmt.Errorf("%s: a program still has %d queue pairs there", port.Ref, len(b.ends))
 			}
 			return nil
-		}, answer)
+		}, all.ask())
 	}
-	answer(nil)
+	all.asked()
 }
 
 func (p *process) hits(done func(uint64, error)) {
