@@ -10,6 +10,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -109,6 +110,21 @@ func TestARateThatDilationMovesIsWarnedOf(t *testing.T) {
 		f.rounded()
 		if w := f.Warnings(); len(w) != warns {
 			t.Errorf("%v: warnings %q", rate, w)
+		}
+	}
+}
+
+func TestAnIPv6PacketIsCutToNoLessThanItsHeaders(t *testing.T) {
+	for family, least := range map[topo.Family]int{topo.IPv4: packet.MinTruncate, topo.IPv6: 54} {
+		spec := star(2, 100*topo.Mbps, time.Microsecond)
+		spec.Addresses = family
+		cfg := Config{Plan: planned(t, spec), Dilation: 1024}
+		for n := packet.MinTruncate; n < 64; n++ {
+			events := []packet.Event{{Do: packet.Do{{Verb: packet.Truncate, N: n}}}}
+			err := cfg.CheckFault(faults.Spec{Name: "x", At: []string{"leaf1:eth0"}, Kind: faults.Packets, Events: events})
+			if (err == nil) != (n >= least) {
+				t.Errorf("%s, cut to %d bytes: %v", family, n, err)
+			}
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
+	"github.com/rocebed/rocebed/topo"
+	"github.com/rocebed/rocebed/topo/strict"
 )
 
 // program compiles packet events, with their times as wall times.
@@ -24,6 +26,25 @@ func (in *injector) program(events []packet.Event, seed uint64) (*packet.Program
 		r.Delay, r.AtMost = uint64(wall(time.Duration(r.Delay))), uint64(wall(time.Duration(r.AtMost)))
 	}
 	return prog, nil
+}
+
+// leastOfIPv6 is what bpf_skb_change_tail leaves of a frame at least: all before the transport header (__bpf_skb_min_len, net/core/filter.c), here Ethernet's
+// header and IPv6's.
+const leastOfIPv6 = 14 + 40
+
+// canTruncate refuses what the kernel would leave undone without a word.
+func (in *injector) canTruncate(events []packet.Event) error {
+	if in.f.Plan().Options.Family != topo.IPv6 {
+		return nil
+	}
+	for i := range events {
+		for _, a := range events[i].Do {
+			if a.Verb == packet.Truncate && a.N < leastOfIPv6 {
+				return strict.At("events", "the kernel cuts no IPv6 packet to %d bytes: %d must be left (the soft and sim backends can)", a.N, leastOfIPv6)
+			}
+		}
+	}
+	return nil
 }
 
 // lateAcks is what delays a NIC's ACKs and NAKs, those of RNR too, as they come out of it.

@@ -62,6 +62,9 @@ func (in *injector) impairment(s *faults.Spec, from topo.PortRef) (cable.Impairm
 		}
 		imp.Model = cable.Events{Program: prog}
 	case faults.Packets:
+		if err := in.canTruncate(s.PacketEvents()); err != nil {
+			return imp, err
+		}
 		prog, err := in.program(s.PacketEvents(), imp.Seed)
 		if err != nil {
 			return imp, err
