@@ -219,8 +219,11 @@ func (l *LiveFaults) watch(ctx context.Context, added []*oneFault) {
 				}
 			})
 		})
-		l.ctl.Post(func() {
-			l.watched[t] = stop
+		kept := false
+		derr := l.ctl.Do(context.WithoutCancel(ctx), func() {
+			if kept = !l.closed && l.watched[t] == nil; kept { // else somebody else had the same looked for meanwhile
+				l.watched[t] = stop
+			}
 			for _, f := range added {
 				if err != nil && slices.Contains(f.course.Watches(), t) {
 					l.run.fail(f, "nobody looks for %q: %v", t, err)
@@ -228,6 +231,9 @@ func (l *LiveFaults) watch(ctx context.Context, added []*oneFault) {
 			}
 			l.look()
 		})
+		if derr != nil || !kept {
+			l.endWatch(stop)
+		}
 	}
 }
 
