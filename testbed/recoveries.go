@@ -67,17 +67,8 @@ func (t *traffic) watchLoss(f *oneFault, from topo.PortRef) {
 	t.lost[at].faults = append(t.lost[at].faults, f)
 }
 
-// packetEvents are a fault's packet events, Lumina's behind the others.
-func packetEvents(s *faults.Spec) []packet.Event {
-	events := slices.Clone(s.Events)
-	for _, l := range s.DataPktEvents {
-		events = append(events, l.Event())
-	}
-	return events
-}
-
 func drops(s *faults.Spec) bool {
-	return slices.ContainsFunc(packetEvents(s), func(e packet.Event) bool { return e.Do.Has(packet.Drop) })
+	return slices.ContainsFunc(s.PacketEvents(), func(e packet.Event) bool { return e.Do.Has(packet.Drop) })
 }
 
 // captureLosses begins to look, where no capture that was asked for does it, too.
@@ -230,7 +221,7 @@ func (t *traffic) recoveries() {
 
 // recovered runs a fault's events again over what passed a port. A strike is in force from some moment between when it was asked for and when that was answered: packets tell which.
 func (t *traffic) recovered(w *lossWatch, f *oneFault) ([]record.Recovery, uint64, error) {
-	prog, err := packet.Compile(packetEvents(&f.spec), faults.Seed(t.r.s.Seed, f.spec.Name, w.from.String()))
+	prog, err := packet.Compile(f.spec.PacketEvents(), faults.Seed(t.r.s.Seed, f.spec.Name, w.from.String()))
 	if err != nil {
 		return nil, 0, err
 	}

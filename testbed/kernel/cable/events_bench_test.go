@@ -8,12 +8,13 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults/packet"
+	"github.com/rocebed/rocebed/internal/testneed"
 )
 
 // What packet events cost a packet of 1 KiB that none of them hits, in the kernel, by how many events look at it: those that compare PSNs and
 // passes, as a Lumina schedule's do. With none about its connection, and for a stage of another kind to compare with.
 func BenchmarkEventsPerPacket(b *testing.B) {
-	needRoot(b)
+	testneed.Root(b)
 	q := roce.Packet{TTL: 64, Src: host(0), Dst: host(2), SrcPort: 50000, Payload: make([]byte, 1024), PayloadLen: 1024,
 		BTH: roce.BTH{DestQP: 0x12, Opcode: roce.RCRDMAWriteMiddle, PSN: 1 << 20}}
 	in, err := q.Append(nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults/packet"
+	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/silicon"
 )
 
@@ -66,7 +67,7 @@ func (nowhereWire) Send(*link.Frame, loop.Time) {}
 // What the program in the kernel decides is what the matcher decides, and what it makes of a packet's bytes is what software nodes make of it,
 // for events and packets of every kind.
 func TestTheProgramDecidesAsTheMatcherAndChangesAsSoftwareNodes(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	var decided [10]int
 	for seed := range uint64(60) {
 		d := newLots(seed)

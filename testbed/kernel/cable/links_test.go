@@ -12,6 +12,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults"
+	"github.com/rocebed/rocebed/internal/testneed"
 	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -25,7 +26,7 @@ func arp() []byte {
 
 // Each model on IPv4, IPv6 and ARP, packet by packet as on a software node's wire.
 func TestModelsHitThePacketsThatSoftwareNodesHit(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	v6 := frame(200)
 	v6[12], v6[13], v6[14], v6[19] = 0x86, 0xdd, 0x60, 146
 	v4 := frame(200)

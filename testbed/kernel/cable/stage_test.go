@@ -5,16 +5,10 @@ package cable
 import (
 	"bytes"
 	"math/bits"
-	"os"
 	"testing"
-)
 
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("loading programs needs root")
-	}
-}
+	"github.com/rocebed/rocebed/internal/testneed"
+)
 
 // frame is an IPv4 UDP frame of n bytes in all.
 func frame(n int) []byte {
@@ -55,7 +49,7 @@ func each(t *testing.T, m Model, seed uint64, packets int, in []byte, see func(i
 }
 
 func TestEveryNthLossDropsExactlyEveryNth(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	for _, n := range []uint32{1, 2, 5, 256} {
 		c := each(t, NthLoss{n}, 7, 600, frame(100), func(i int, v int32, _ []byte) {
 			if dropped := v == verdictDrop; dropped != ((i+1)%int(n) == 0) {
@@ -69,7 +63,7 @@ func TestEveryNthLossDropsExactlyEveryNth(t *testing.T) {
 }
 
 func TestRandomLossHitsTheOrdinalsThatTheSeedSays(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	for _, p := range []float64{0.001, 0.01, 0.5, 1} {
 		want := uint64(0)
 		c := each(t, RandomLoss{p}, 42, 5000, frame(100), func(i int, v int32, _ []byte) {
@@ -89,7 +83,7 @@ func TestRandomLossHitsTheOrdinalsThatTheSeedSays(t *testing.T) {
 
 // The kernel's program against the same chain in Go, and the chain against its own mean.
 func TestBurstLossIsTheGilbertElliottChain(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	l := BurstLoss{P: 0.02, R: 0.2, LossBad: 0.8, LossGood: 0.01}
 	bad, lost, run, runs := false, 0, 0, 0
 	const packets = 20000
@@ -125,7 +119,7 @@ func TestBurstLossIsTheGilbertElliottChain(t *testing.T) {
 }
 
 func TestCorruptionFlipsOneBitBehindTheUDPHeader(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	in := frame(14 + 20 + 8 + 40)
 	var hit [40 * 8]int
 	c := each(t, Corrupt{1}, 3, 3000, in, func(i int, v int32, out []byte) {
@@ -157,7 +151,7 @@ func TestCorruptionFlipsOneBitBehindTheUDPHeader(t *testing.T) {
 }
 
 func TestCorruptionLeavesAloneWhatItCannotHit(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	arp := make([]byte, 60)
 	arp[12], arp[13] = 0x08, 0x06
 	for _, in := range [][]byte{arp, frame(14 + 20 + 8)} {
@@ -173,7 +167,7 @@ func TestCorruptionLeavesAloneWhatItCannotHit(t *testing.T) {
 }
 
 func TestOvertakingKeepsItsGap(t *testing.T) {
-	needRoot(t)
+	testneed.Root(t)
 	// A redirect in a test run reports TC_ACT_REDIRECT (7).
 	for _, gap := range []uint32{0, 1, 5} {
 		last := -1 << 30
