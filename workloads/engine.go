@@ -165,12 +165,9 @@ func (e *Engine) Start(done func(*Report)) {
 
 // Stop winds the workloads down: nothing new is posted, what is outstanding completes and is
 // checked, and Start's done is called. When ctx ends first, queue pairs are moved to the error
-// state instead. It may be called from any goroutine, and doesn't wait.
+// state instead. It may be called from any goroutine, at any time (before Start too: then no traffic flows at all), and doesn't wait.
 func (e *Engine) Stop(ctx context.Context) {
 	e.l.Post(func() {
-		if !e.running {
-			return
-		}
 		e.stopped = true
 		for _, r := range e.runs {
 			r.stop()

@@ -144,6 +144,23 @@ func TestStopBeforeTheStartEndsAtOnce(t *testing.T) {
 	}
 }
 
+// Whoever starts the engine may do so by way of another loop, and be overtaken by whoever stops it.
+func TestStopBeforeTheEngineStartsIsNotForgotten(t *testing.T) {
+	b := newBench(t, 2, 1, 1)
+	e, err := NewEngine(b.cfg, specs(t, "[{name: w, kind: write, from: [h1], to: [h2], duration: 1000s}, {name: v, kind: all-reduce, duration: 1000s}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Stop(t.Context())
+	done := make(chan *Report, 1)
+	e.Start(func(r *Report) { done <- r })
+	for _, res := range b.wait(done).Results {
+		if !res.Stopped || res.Passed || res.Bytes != 0 {
+			t.Errorf("%s: stopped %v, passed %v with %d bytes, failure %q", res.Name, res.Stopped, res.Passed, res.Bytes, res.Failure)
+		}
+	}
+}
+
 // A workload that can't wind down is broken off when the context ends.
 func TestStopBreaksOffWhatDoesNotWindDown(t *testing.T) {
 	for _, kind := range []string{"kind: write, from: [h1], to: [h2]", "kind: all-reduce, size: 64KiB"} {

@@ -31,7 +31,7 @@ func rootless(args []string) {
 	switch args[0] {
 	case "run", "up":
 		_ = linux.EnterWorld(true)
-	case "status", "exec", "down", "clean":
+	case "status", "exec", "fault", "down", "clean":
 		if err := linux.EnterWorld(false); err != nil && !errors.Is(err, linux.ErrNoWorld) {
 			fail(err)
 		}

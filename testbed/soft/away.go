@@ -48,8 +48,8 @@ type away struct {
 	standing atomic.Bool // it was stopped, for a fault
 	slain    atomic.Bool // it was killed, by a fault
 	mu       sync.Mutex
-	slow     bool // how it kept up before it was stopped last
-	late     error
+	slow     bool          // late is that and nothing worse
+	late     error         // how it had not kept up whenever it was stopped
 	ended    chan struct{} // closed once the process has ended, as exit says
 	exit     error
 }
@@ -247,15 +247,19 @@ func (h *away) alive() error {
 	}
 }
 
-// keepUp is what the process says of itself.
+// keepUp is how the process has kept up, before it was stopped and since. slow: it was late, and nothing worse.
 func (h *away) keepUp() (slow bool, err error) {
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.late != nil {
-			slow, err = h.slow && (slow || err == nil), errors.Join(h.late, err)
-		}
-	}()
+	slow, err = h.ownWord()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.late == nil {
+		return slow, err
+	}
+	return h.slow && (slow || err == nil), errors.Join(h.late, err)
+}
+
+// ownWord is what the process says of itself, since it was last told to judge.
+func (h *away) ownWord() (slow bool, err error) {
 	if h.slain.Load() { // what it was like is not known any more
 		return false, nil
 	}
@@ -264,6 +268,20 @@ func (h *away) keepUp() (slow bool, err error) {
 		slow, err = t.Slow, errors.New(t.Problem)
 	}
 	return slow, err
+}
+
+// keep remembers how the process kept up until it was stopped: the first time that it was late, and the first that it was worse.
+// A host may be stopped thousands of times.
+func (h *away) keep(slow bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err == nil:
+	case h.late == nil:
+		h.slow, h.late = slow, err
+	case h.slow && !slow:
+		h.slow, h.late = false, errors.Join(h.late, err)
+	}
 }
 
 // Close ends the process.

@@ -150,10 +150,7 @@ func (h *away) until(want fabric.ProcessState) error {
 
 // stop stops the process. How it has kept up so far is taken before: afterwards it is late in everything.
 func (h *away) stop() error {
-	slow, err := h.keepUp()
-	h.mu.Lock()
-	h.slow, h.late = h.slow || slow, errors.Join(h.late, err)
-	h.mu.Unlock()
+	h.keep(h.ownWord())
 	h.standing.Store(true)
 	if err := unix.Kill(h.pid(), unix.SIGSTOP); err != nil {
 		h.standing.Store(false)

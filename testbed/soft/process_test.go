@@ -104,6 +104,29 @@ func TestAStoppedHostIsSilentAndGoesOn(t *testing.T) {
 	<-done
 }
 
+func TestHowAHostKeptUpIsSaidOnceHoweverOftenItWasStopped(t *testing.T) {
+	h := &away{name: "h2"}
+	h.slain.Store(true) // so that it has nothing to add
+	if slow, err := h.keepUp(); slow || err != nil {
+		t.Errorf("a host that was never late: slow %v, %v", slow, err)
+	}
+	late, lost := errors.New("late"), errors.New("lost")
+	for range 40 {
+		h.keep(true, late)
+	}
+	if slow, err := h.keepUp(); !slow || err == nil || err.Error() != "late" {
+		t.Errorf("a host that was late each time: slow %v, %q", slow, err)
+	}
+	for range 40 {
+		h.keep(false, lost)
+		h.keep(false, nil)
+		h.keep(true, late)
+	}
+	if slow, err := h.keepUp(); slow || err == nil || err.Error() != "late\nlost" {
+		t.Errorf("one that has lost something too: slow %v, %q", slow, err)
+	}
+}
+
 func TestAKilledHostIsGoneAndTheFabricSaysSo(t *testing.T) {
 	f := build(t, starPlan(t, 3, topo.LinkSettings{MTU: 4200, Rate: 100 * topo.Gbps}), 64, ownProcess("h2"))
 	if err := unix.Kill(f.Process("h2"), unix.SIGKILL); err != nil {
