@@ -195,7 +195,7 @@ func (v *validator) aim(d *Def) {
 
 func (v *validator) selectors(at []string) {
 	if len(at) == 0 {
-		v.wrong("at", "says where the fault strikes: ports (\"leaf1:eth0\", \"leaf*:*\"), links (\"leaf1-spine2\") or nodes")
+		v.wrong("at", "a fault needs it: where it strikes, such as ports (\"leaf1:eth0\", \"leaf*:*\"), links (\"leaf1-spine2\") or nodes")
 	}
 	for _, sel := range at {
 		if err := checkSelector(sel); err != nil {

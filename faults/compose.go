@@ -62,7 +62,7 @@ func Compose(a, b Kind) error {
 	}
 	for _, k := range [][2]Kind{{a, b}, {b, a}} {
 		if d := DefOf(k[1]); k[0] == ProcessKill && d != nil && (d.Group == GroupNIC || d.Group == GroupHost) {
-			return fmt.Errorf("%s leaves no process in which a %s could be healed", k[0], k[1])
+			return fmt.Errorf("%s leaves no process in which %s could be healed", k[0], k[1].article())
 		}
 	}
 	return nil

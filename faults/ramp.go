@@ -59,7 +59,7 @@ func (s *Spec) validateRamp(d *Def) error {
 	_, used := d.Use(key)
 	switch {
 	case key == "":
-		return wrong("", "a %s fault has nothing that a ramp changes (%s)", d.Kind, list(rampKeys))
+		return wrong("", "%s fault has nothing that a ramp changes (%s)", d.Kind.article(), list(rampKeys))
 	case !slices.Contains(rampKeys, key):
 		return wrong("key", "a ramp doesn't change %q%s", key, strict.DidYouMean(key, rampKeys))
 	case !used || !keyByName[key].given(s):

@@ -64,7 +64,7 @@ func (v *validator) unused(d *Def) {
 		if _, used := d.Use(k.Name); used || !k.given(v.spec) {
 			continue
 		}
-		v.wrong(k.Name, "a %s fault doesn't use it%s", d.Kind, strict.DidYouMean(k.Name, d.keyNames()))
+		v.wrong(k.Name, "%s fault doesn't use it%s", d.Kind.article(), strict.DidYouMean(k.Name, d.keyNames()))
 	}
 }
 
@@ -72,7 +72,7 @@ func (v *validator) unused(d *Def) {
 func (v *validator) wanted(d *Def) {
 	for _, u := range d.Keys {
 		if k := keyByName[u.Key]; u.Need == Required && !k.given(v.spec) {
-			v.wrong(u.Key, "a %s fault needs it: %s%s", d.Kind, d.doc(u), example(k.Unit))
+			v.wrong(u.Key, "%s fault needs it: %s%s", d.Kind.article(), d.doc(u), example(k.Unit))
 		}
 	}
 	for _, n := range []Need{OneOf, AnyOf} {
@@ -86,11 +86,19 @@ func (v *validator) wanted(d *Def) {
 		switch {
 		case len(names) == 0:
 		case given == 0:
-			v.wrong(names[0], "a %s fault needs one of %s", d.Kind, list(names))
+			v.wrong(names[0], "%s fault needs one of %s", d.Kind.article(), list(names))
 		case given > 1 && n == OneOf:
-			v.wrong(names[0], "a %s fault takes only one of %s", d.Kind, list(names))
+			v.wrong(names[0], "%s fault takes only one of %s", d.Kind.article(), list(names))
 		}
 	}
+}
+
+// article is the kind with the article that it is spoken with.
+func (k Kind) article() string {
+	if k != "" && (strings.ContainsRune("aei", rune(k[0])) || k == MTUShrink || k == MTTThrash || k == RNR) {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
 }
 
 // doc is what a key means to the kind.
@@ -125,7 +133,7 @@ func (v *validator) unit(d *Def, k *Key) {
 		v.share(k.Name, topo.Fraction(value.Float()))
 	case UnitTime:
 		if value.Int() <= 0 && k.Name != "jitter" { // whose bound is the delay
-			v.wrong(k.Name, "a %s fault needs a time above 0, such as 10us", d.Kind)
+			v.wrong(k.Name, "%s fault needs a time above 0, such as 10us", d.Kind.article())
 		}
 	case UnitCount:
 		if value.CanInt() && value.Int() < 1 {

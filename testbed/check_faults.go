@@ -3,6 +3,7 @@ package testbed
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -59,6 +60,7 @@ func (c *checker) schedules() {
 		if !c.sound(key) {
 			continue
 		}
+		c.take(key, c.namesWorkloads(f, known.Workloads))
 		err := f.Schedule.Refers(known)
 		c.take(key, strict.Under("schedule", err))
 		for _, t := range faults.Triggers(c.s.Faults[i : i+1]) {
@@ -72,6 +74,25 @@ func (c *checker) schedules() {
 			c.wrong(key+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")
 		}
 	}
+}
+
+// namesWorkloads says which workloads that the fault is about aren't there. Nothing is wrong while none is there at all: then programs may be.
+func (c *checker) namesWorkloads(f *faults.Spec, names []string) error {
+	var errs []error
+	find := func(key, pattern string) {
+		globbed := func(n string) bool { ok, _ := path.Match(pattern, n); return ok && key != "workload" }
+		if pattern == "" || slices.Contains(names, pattern) || slices.ContainsFunc(names, globbed) {
+			return
+		}
+		errs = append(errs, strict.At(key, "there is no workload %q%s", pattern, strict.DidYouMean(pattern, names)))
+	}
+	if len(names) > 0 {
+		find("workload", f.Workload)
+		for i := range f.Events {
+			find(fmt.Sprintf("events[%d].match.workload", i), f.Events[i].Match.Workload)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // scope is what the faults' selectors are resolved in. A workload that is wrong has no flows.

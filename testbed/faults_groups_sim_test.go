@@ -56,6 +56,8 @@ func TestWhatFaultsCannotBeTogetherIsSaidBeforeTheRun(t *testing.T) {
 		"  - {name: a, at: [leaf1], sequence: [{kind: down}, {kind: down}]}\n":                                             `it never ends`,
 		"  - {name: a, kind: down, at: [leaf1], schedule: {when: workload v started}}\n":                                   `there is no workload "v" (did you mean "w"?)`,
 		"  - {name: a, kind: down, at: [leaf1], schedule: {when: first cnp at h9}}\n":                                      `there is no node "h9"`,
+		"  - {name: a, kind: qp-kill, at: [h1], workload: v}\n":                                                            `workload "v" (did you mean "w"?)`,
+		"  - {name: a, kind: packets, at: [h1], events: [{match: {workload: 'v*'}, do: drop}]}\n":                          `there is no workload "v*"`,
 		"  - {name: a, kind: down, at: ['flow=v']}\n":                                                                      `there is no workload "v" (did you mean "w"?)`,
 		"  - {name: a, kind: reboot, down: 1ms, at: [h1]}\n":                                                               `"h1" selects no switch, which is what a reboot strikes`,
 	} {

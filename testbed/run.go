@@ -182,7 +182,11 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	}
 	r.manifest.Dilation = uint32(dilation)
 	fab, err := r.choice.build(ctx, r.s, dilation, r.opt.Testbed, phased{r}, r.opt.Log)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), ErrInterrupted):
+		r.problem("interrupted before the fabric was up: %v", ErrInterrupted)
+		return nil
+	case err != nil:
 		r.problem("bring-up: %v", err)
 		return nil
 	}

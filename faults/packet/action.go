@@ -79,7 +79,10 @@ func (a *Action) take(args []string) (err error) {
 			err = errors.New("a packet that is held for no time isn't held")
 		}
 	}
-	return errors.Join(err, a.check())
+	if err != nil {
+		return err
+	}
+	return a.check()
 }
 
 func number(s string) (int, error) {

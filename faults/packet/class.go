@@ -63,10 +63,10 @@ func ClassNames() []string {
 	return names
 }
 
-// UnmarshalText reads a class's name.
+// UnmarshalText reads a class's name, in whatever case: "CNP" is what people write.
 func (c *Class) UnmarshalText(b []byte) error {
 	for _, w := range words {
-		if w.name == string(b) {
+		if strings.EqualFold(w.name, string(b)) {
 			*c = w.class
 			return nil
 		}

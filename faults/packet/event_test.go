@@ -34,7 +34,7 @@ events:
   - match: {psn: [1, 3..4, '7..'], class: [ack, 'nak:seq'], direction: reverse, message: [first, last], ecn: ce, dscp: 26, every: 2, ordinal: 3..9, probability: 1%}
     do: [mark-ce, set-dscp 8, corrupt icrc, delay 20us, truncate 64, duplicate]
   - do: hold 3 1ms
-  - {match: {class: data, round: 2}, do: corrupt}
+  - {match: {class: Data, round: 2}, do: corrupt}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +60,8 @@ func TestWhatAnEventCannotBeIsSaidWithItsPlaceAndWhatWouldDo(t *testing.T) {
 		"{match: {psn: 9..5}, do: drop}":              `"9..5" ends before it begins`,
 		"{match: {psn: x}, do: drop}":                 `"x" is no number and no range`,
 		"{match: {psn: 16777216}, do: drop}":          "events[0].match.psn: 16777216 is not within 0..16777215",
+		"{match: {psn: []}, do: drop}":                "events[0].match.psn: there is no number in it (leave the key out for all)",
+		"{do: hold -1}":                               `"-1" is no whole number`,
 		"{match: {iteration: 0}, do: drop}":           "events[0].match.iteration: 0 is not within 1..31",
 		"{match: {iteration: 40}, do: drop}":          "events[0].match.iteration: 40 is not within 1..31",
 		"{match: {class: akc}, do: drop}":             `"akc" is no class of packets (did you mean "ack"?)`,

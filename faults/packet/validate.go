@@ -42,6 +42,9 @@ func (m *Match) validate() error {
 		{"qp", m.QP, 0, math.MaxUint32}, {"psn", m.PSN, 0, MaxPSN}, {"iteration", m.Iteration, 1, MaxIteration},
 		{"round", m.Round, 1, MaxIteration}, {"dscp", m.DSCP, 0, 63}, {"ordinal", m.Ordinal, 1, math.MaxUint32},
 	} {
+		if s.set != nil && len(s.set) == 0 {
+			wrong(s.key, "there is no number in it (leave the key out for all)")
+		}
 		if len(s.set) > MaxRanges {
 			wrong(s.key, "%d ranges are more than %d", len(s.set), MaxRanges)
 		}
