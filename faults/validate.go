@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
@@ -18,6 +19,12 @@ func (s *Spec) Validate() error {
 	v := &validator{spec: s}
 	if s.Name == "" {
 		v.wrong("name", "a fault needs a name")
+	}
+	if strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		v.wrong("name", "%q has characters that nobody can read", s.Name)
+	}
+	if w := s.Schedule.When; w != nil && w.On == OnFault && w.Name == s.Name && s.Name != "" {
+		v.wrong("schedule.when", "the fault waits for itself")
 	}
 	if s.made() {
 		v.group()

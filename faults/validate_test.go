@@ -76,6 +76,23 @@ func TestSpecsSurviveYAML(t *testing.T) {
 	}
 }
 
+func TestWhatAFaultLacksIsAskedForInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: x, kind: loss, probability: 1%}":                                                           "at: a fault needs it: where it strikes",
+		"{name: x, kind: loss, at: [h1]}":                                                                  "a loss fault needs one of probability, every_nth and gilbert_elliott",
+		"{name: x, kind: incast-burst, at: [h1], to: [h2]}":                                                "an incast-burst fault needs it",
+		"{name: x, kind: mtu, at: [h1]}":                                                                   "an mtu fault needs it",
+		`{name: "x\e[31m", kind: down, at: [h1]}`:                                                          `name: "x\x1b[31m" has characters that nobody can read`,
+		"{name: x, kind: down, at: [h1], schedule: {when: fault x healed}}":                                "schedule.when: the fault waits for itself",
+		"{name: x, kind: loss, at: [h1], probability: 1%, schedule: {ramp: {to: 2%, steps: 2}, for: 1ms}}": "",
+	} {
+		s := decode(t, text)
+		if err := s.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 // give sets a key to something.
 func give(t *testing.T, k *Key, s *Spec) {
 	t.Helper()
