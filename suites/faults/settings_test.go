@@ -165,10 +165,11 @@ func settingsOn(title, sections, workloads, a, b string, all []setting) {
 	}, SpecTimeout(2*time.Minute))
 }
 
-// settingsDilation leaves the software nodes' four hosts and the captures time.
+// settingsDilation leaves the software nodes' four hosts and the captures time, and a guest on a busy machine the second that it may take to heal one setting before
+// the next one is due.
 func settingsDilation() int {
 	if bed.Backend() == testbed.Kernel {
-		return dilation()
+		return 2 * dilation()
 	}
 	return 4 * dilation()
 }
