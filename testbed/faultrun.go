@@ -129,7 +129,7 @@ func (r *faultRun) apply(f *oneFault) {
 	}
 	r.active = append(r.active, f)
 	answered, given := false, false
-	began := r.loop.Now().Sub(r.epoch)
+	began := r.loop.Now()
 	r.ask(f, "apply", applyDeadline, func(done func(error)) {
 		r.injector.Apply(f.turn.Spec, func(a fabric.Applied, err error) {
 			r.loop.Post(func() {
@@ -160,8 +160,12 @@ func (r *faultRun) apply(f *oneFault) {
 		f.result.Strikes++
 		// The first packets may be hit long before an injector can answer: whoever reads the events
 		// must not take what happened in between for having happened without the fault.
-		r.tell(f, "applied", fmt.Sprintf("in force since some time after %v", began.Round(time.Microsecond)), "")
-		f.strikes = append(f.strikes, strike{asked: began, applied: r.loop.Now().Sub(r.epoch), healed: faults.Forever})
+		since := "before the workloads' time 0"
+		if r.started {
+			since = fmt.Sprintf("some time after %v", began.Sub(r.epoch).Round(time.Microsecond))
+		}
+		r.tell(f, "applied", "in force since "+since, "")
+		f.strikes = append(f.strikes, strike{asked: began.Sub(r.epoch), applied: r.loop.Now().Sub(r.epoch), healed: faults.Forever})
 		f.since = r.loop.Now()
 		r.inForce(f)
 		r.verify(f)
