@@ -246,6 +246,9 @@ func TestFaultsOfTimeZeroAreInForceBeforeTrafficStarts(t *testing.T) {
 	}
 	at := map[string]time.Duration{}
 	for _, e := range events {
+		if early := e.Text == "in force since before the workloads' time 0"; e.What == "applied" && early != (e.At < 0) {
+			t.Errorf("%s, applied at %v, is %s", e.Name, e.At, e.Text)
+		}
 		if _, seen := at[e.Name+" "+e.What]; !seen {
 			at[e.Name+" "+e.What] = e.At
 		}

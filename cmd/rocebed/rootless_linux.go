@@ -28,14 +28,20 @@ func rootless(args []string) {
 			return
 		}
 	}
-	switch args[0] {
-	case "run", "up":
+	switch {
+	case makesTestbeds(args[0]):
 		_ = linux.EnterWorld(true)
-	case "status", "exec", "fault", "down", "clean":
+	case findsTestbeds(args[0]):
 		if err := linux.EnterWorld(false); err != nil && !errors.Is(err, linux.ErrNoWorld) {
 			fail(err)
 		}
 	}
+}
+
+func makesTestbeds(command string) bool { return slices.Contains([]string{"run", "up"}, command) }
+
+func findsTestbeds(command string) bool {
+	return slices.Contains([]string{"status", "exec", "fault", "down", "clean"}, command)
 }
 
 func fail(err error) {
