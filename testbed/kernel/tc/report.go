@@ -63,6 +63,8 @@ func parse(payload []byte, class bool) (ifindex int, r Report, ok bool) {
 		r.Spec = parseRED(nl.Attrs(options))
 	case kind == "bfifo" && !class && len(options) >= 4:
 		r.Spec = FIFO{Limit: binary.NativeEndian.Uint32(options)}
+	case kind == engineKind:
+		r.Spec = Engine{}
 	case kind == "netem" && !class:
 		r.Spec = parseNetem(options)
 	}

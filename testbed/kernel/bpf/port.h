@@ -1,0 +1,164 @@
+/* What a port is declared to be, what it is doing, and what it tells. All times are wall times of CLOCK_MONOTONIC in
+ * nanoseconds, all sizes bytes of frames without preamble, check sequence and gap.
+ *
+ * A port's number is the major number of its qdisc's handle, from 1 on. Ports of one node share its packet memory. The
+ * accounts are those of the software switch (datapath/asic/memory.go): a lossless frame that waits is on the account of the
+ * ingress group that it came in by, a lossy one on its egress queue's. */
+#pragma once
+
+#include "kernel.h"
+
+#define PRIORITIES 8
+
+/* Declared: user space writes, programs read. */
+
+struct queue_conf {
+	__u64 reserved;  /* lossy bytes that the queue may hold whatever else waits */
+	__u32 alpha;     /* of what is left of the shared memory, in 1024ths */
+	__u32 weight;    /* bytes of a round; 0: strict */
+	__u64 cost;      /* ns << 16 a byte that the queue is limited to, beside the line; 0: not */
+	__u32 kmin, kmax;  /* marking begins above kmin; kmax 0: none */
+	__u64 slope;     /* 2^32 * pmax / (kmax - kmin), << 8 */
+};
+
+struct group_conf {
+	__u64 reserved;
+	__u64 xoff;      /* beyond reserved; with alpha it follows from the shared memory */
+	__u64 xon;       /* how far below that the pause ends */
+	__u64 headroom;
+	__u32 alpha;     /* 1024ths; 0: xoff counts */
+	__u32 lossless;
+};
+
+struct port_conf {
+	__u32 node;
+	__u32 first_slot; /* its part of the pool of slots */
+	__u32 slots;
+	__u32 overhead;   /* bytes that a frame costs on the line beyond its length */
+	__u32 minimum;    /* and what one costs at least */
+	__u32 poll;       /* ns after which a paused port looks again */
+	__u64 cost;       /* ns << 16 a byte */
+	__u64 lag;        /* ns that the line may make up for when it was served late */
+	__u64 quantum;    /* ns << 16 of a pause quantum: 512 bit times */
+	__u64 notice;     /* ns between two notices of marked packets of one flow */
+	__u8  priority[64]; /* by DSCP */
+	__u8  obey;       /* priorities whose pauses are obeyed, bit i for i */
+	__u8  stuck;      /* priorities that are never served */
+	__u8  freed;      /* priorities that the watchdog has taken out of their pause */
+	__u8  paced;      /* flows with a rate of their own are looked for */
+	__u8  dropping;   /* priorities whose frames the watchdog drops */
+	__u8  pad[3];
+	struct queue_conf queue[PRIORITIES];
+	struct group_conf group[PRIORITIES];
+};
+
+/* State: programs write, user space reads. */
+
+struct list {
+	__u32 first, last; /* slots by number in the port's part, from 1 on; 0: none */
+	__u32 packets;
+	__u32 pad;
+};
+
+struct queue {
+	struct list fifo;
+	__u64 bytes;       /* waiting, flows included */
+	__u64 lossy;       /* of them, what is on the queue's account */
+	__u64 high;        /* the most that bytes was */
+	__u64 in, out;     /* frames that went into the FIFO and came out of it, ever */
+	__u64 tx_frames, tx_bytes;
+	__u64 drops;       /* for want of memory */
+	__u64 storm_drops;
+	__u64 next;        /* when a limited queue may send again */
+	__s64 deficit;
+	__u32 packets;     /* waiting, flows included */
+	__u32 flows;       /* flows with frames waiting: the last of the ring, by number from 1 on */
+	__u32 turn;        /* whether a flow's turn is next */
+	__u32 pad;
+	/* Pauses that the peer asked for. */
+	__u64 until, since, paused; /* paused: ns altogether, up to the last that ended */
+	__u64 rx_pause, rx_xoff;    /* frames that spoke of the priority; pauses that began */
+};
+
+struct group {
+	__u64 held, head, lossy; /* lossless bytes, those in headroom apart; lossy ones that came in by it */
+	__u64 high, head_high;
+	__u64 xoffs, headroom_drops;
+	__u32 xoff;        /* it asks its peer for a pause */
+	__u32 pad;
+};
+
+struct port_state {
+	__u64 free_at;     /* when the line is free */
+	__u32 packets;     /* waiting */
+	__u32 spare;       /* slots that were used before: the first of a list, from 1 on */
+	__u32 fresh;       /* slots that were ever used */
+	__u32 last;        /* the weighted queue that was served last */
+	__u64 wake;        /* when one of those that may not send now may */
+	__u32 may;         /* queues that may send now */
+	__u32 pad;
+	__u64 slot_drops;  /* frames dropped because all slots were taken */
+	__u64 lost;        /* frames that could not be taken back from their slot; always 0 */
+	struct queue queue[PRIORITIES];
+};
+
+struct node {
+	struct bpf_spin_lock lock;
+	__u32 pad;
+	__u64 shared;      /* declared: size of the shared memory */
+	__u64 used;        /* of it */
+	__u64 total, high; /* all that waits, and the most of it */
+};
+
+struct slot {
+	struct sk_buff __kptr *skb;
+	__u32 next;
+	__u32 len;
+	__u32 in;          /* the port that it came in by; 0: none */
+	__u8  group;
+	__u8  lossless;
+	__u8  pad[2];
+};
+
+/* A flow is what a queue pair sends in one direction: its requests, or its responses. */
+struct flow_key {
+	__u8  daddr[16];   /* IPv4 as ::ffff:a.b.c.d */
+	__u32 qpn;
+	__u16 port;
+	__u8  responses;
+	__u8  pad;
+};
+
+struct flow {
+	__u32 after_it, before_it; /* in its queue's ring, by number from 1 on */
+	struct list list;
+	__u64 bytes;       /* waiting */
+	__u64 next;        /* when it may send again */
+	__u64 after;       /* frames that must have left the FIFO before it begins */
+	__u64 tx_frames, tx_bytes;
+};
+
+struct flow_conf {
+	__u64 cost;        /* ns << 16 a byte; 0: as fast as the line */
+	__u32 closing;     /* as soon as nothing waits its frames go into the FIFO again */
+	__u32 pad;
+};
+
+/* What ports tell at once. */
+
+enum event_kind {
+	EVENT_XOFF = 1, /* a group reached its threshold */
+	EVENT_XON,      /* and is below it again */
+	EVENT_OBEYED,   /* the port was paused */
+	EVENT_CNP,      /* a CNP came in */
+	EVENT_MARKED,   /* a marked packet came in whose flow is due a CNP */
+};
+
+struct event {
+	__u64 at;
+	__u16 port;
+	__u8  kind;
+	__u8  priority;
+	__u32 qpn;         /* of CNPs and marked packets: to which they were sent */
+	__u8  saddr[16];
+};

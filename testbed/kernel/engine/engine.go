@@ -1,0 +1,244 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/rocebed/rocebed/testbed/kernel/bpf"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// Kind is the queueing discipline's name.
+const Kind = "rocebed"
+
+// Config is what an engine is made for.
+type Config struct {
+	Ports    int // numbered from 1 on
+	Nodes    int // numbered from 0 on
+	Slots    int // frames that may wait, all ports together
+	Flows    int // that may have a rate of their own, all ports together; at least 1
+	MaxIndex int // the largest index of an interface, of ports and of their cables
+}
+
+// Engine is the loaded programs and their tables.
+type Engine struct {
+	coll *ebpf.Collection
+	ops  link.Link
+	cfg  Config
+
+	mu      sync.Mutex
+	slots   uint32 // given away
+	ports   map[int]place
+	numbers flowNumbers
+}
+
+// place is where a port is.
+type place struct {
+	Place
+	firstSlot uint32
+}
+
+// Place is where a port is and what it may hold.
+type Place struct {
+	Node    int
+	Ifindex int // which no other interface of the testbed has
+	End     int // index of the near end of its cable; 0: it has none
+	Slots   int // frames that may wait
+}
+
+// Open loads the programs and registers the queueing discipline. The kernel has one of the name at a time, so that two engines
+// can't be open at once.
+func Open(cfg Config) (_ *Engine, err error) {
+	spec, err := bpf.LoadPort()
+	if err != nil {
+		return nil, fmt.Errorf("port engine: %w", err)
+	}
+	n := uint32(cfg.Ports + 1)
+	for name, size := range map[string]uint32{
+		"port_confs": n, "port_states": n, "groups": n * Priorities, "marks": n * Priorities, "arrival_counts": n, "arrivals": uint32(cfg.MaxIndex + 1),
+		"nodes": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(max(cfg.Flows, 1)), "flow_confs": uint32(max(cfg.Flows, 1)), "flow_numbers": uint32(2 * max(cfg.Flows, 1)),
+		"departures": uint32(cfg.MaxIndex + 1),
+	} {
+		spec.Maps[name].MaxEntries = size
+	}
+	coll, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, fmt.Errorf("port engine: load: %w", err)
+	}
+	e := &Engine{coll: coll, cfg: cfg, ports: map[int]place{}}
+	if e.ops, err = link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps["rocebed_port"]}); err != nil {
+		coll.Close()
+		return nil, fmt.Errorf("port engine: register queueing discipline %q: %w", Kind, err)
+	}
+	return e, nil
+}
+
+// Close unregisters the discipline and frees programs and tables. Ports that still have it keep it, and its tables, until they go.
+func (e *Engine) Close() error {
+	err := e.ops.Close()
+	e.coll.Close()
+	return err
+}
+
+// Mark is the program for the near end of cables, before what carries frames on; Arrive is the one for a port's
+// ingress.
+func (e *Engine) Mark() *ebpf.Program   { return e.coll.Programs["mark"] }
+func (e *Engine) Arrive() *ebpf.Program { return e.coll.Programs["arrive"] }
+
+// Handle is the handle that a port's queueing discipline must have.
+func Handle(number int) uint32 { return uint32(number) << 16 }
+
+// SetMemory declares how many bytes of packet memory the ports of a node share.
+func (e *Engine) SetMemory(node int, shared topo.Bytes) error {
+	// The lock is in the value; the rest of it is small and still at zero before traffic begins, and only shared is declared.
+	var s nodeState
+	if err := e.coll.Maps["nodes"].Lookup(uint32(node), &s); err != nil {
+		return fmt.Errorf("port engine: node %d: %w", node, err)
+	}
+	s.Shared = uint64(shared)
+	if err := e.coll.Maps["nodes"].Update(uint32(node), &s, ebpf.UpdateLock); err != nil {
+		return fmt.Errorf("port engine: node %d: %w", node, err)
+	}
+	return nil
+}
+
+// Add makes a port known, as it is declared. Its qdisc can be made then.
+func (e *Engine) Add(number int, at Place, p Port) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if number < 1 || number > e.cfg.Ports {
+		return fmt.Errorf("port engine: there is no port %d of %d", number, e.cfg.Ports)
+	}
+	if int(e.slots)+at.Slots > e.cfg.Slots {
+		return fmt.Errorf("port engine: port %d: %d places asked for, %d left", number, at.Slots, e.cfg.Slots-int(e.slots))
+	}
+	pl := place{at, e.slots}
+	e.slots += uint32(at.Slots)
+	e.ports[number] = pl
+	if err := e.put(number, pl, p); err != nil {
+		return err
+	}
+	if err := e.coll.Maps["arrivals"].Put(uint32(at.Ifindex), uint32(number)); err != nil {
+		return fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	if at.End > 0 {
+		if err := e.coll.Maps["departures"].Put(uint32(at.End), uint32(number)); err != nil {
+			return fmt.Errorf("port engine: port %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// Declare changes what is declared of a port.
+func (e *Engine) Declare(number int, p Port) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	pl, ok := e.ports[number]
+	if !ok {
+		return fmt.Errorf("port engine: nothing is known of port %d", number)
+	}
+	return e.put(number, pl, p)
+}
+
+func (e *Engine) put(number int, pl place, p Port) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if err := e.coll.Maps["port_confs"].Put(uint32(number), e.conf(pl, p)); err != nil {
+		return fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	return nil
+}
+
+func (e *Engine) conf(pl place, p Port) conf {
+	c := p.encode()
+	c.Node, c.FirstSlot, c.Slots = uint32(pl.Node), pl.firstSlot, uint32(pl.Slots)
+	return c
+}
+
+// Verify reads back what is declared of a port.
+func (e *Engine) Verify(number int, p Port) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var got conf
+	if err := e.coll.Maps["port_confs"].Lookup(uint32(number), &got); err != nil {
+		return fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	if want := e.conf(e.ports[number], p); got != want {
+		return fmt.Errorf("port engine: port %d is declared %+v, not %+v", number, got, want)
+	}
+	return nil
+}
+
+// Read reads a port.
+func (e *Engine) Read(number int) (r Reading, err error) {
+	var s portState
+	if err := e.coll.Maps["port_states"].Lookup(uint32(number), &s); err != nil {
+		return r, fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	now := Now()
+	r.Packets, r.SlotDrops = int(s.Packets), s.SlotDrops
+	if s.Lost > 0 {
+		return r, fmt.Errorf("port engine: port %d has lost track of %d frames: a bug", number, s.Lost)
+	}
+	var errs []error
+	for i := range r.Queues {
+		q, m, g := &s.Queue[i], markCounts{}, groupState{}
+		key := uint32(number*Priorities + i)
+		errs = append(errs, e.coll.Maps["marks"].Lookup(key, &m), e.coll.Maps["groups"].Lookup(key, &g))
+		r.Queues[i] = QueueReading{
+			Packets: int(q.Packets), Bytes: q.Bytes, HighWater: q.High, TxFrames: q.TxFrames, TxBytes: q.TxBytes, Drops: q.Drops, StormDrops: q.StormDrops,
+			ECNFrames: m.Seen, Marked: m.Marked, Paused: q.Until > uint64(now), PausedTime: q.paused(uint64(now)), PausedSince: time.Duration(q.Since),
+			RxPauses: q.RxPause, RxPaused: q.RxXOFF,
+		}
+		r.Groups[i] = GroupReading{
+			Held: g.Held, Headroom: g.Head, Lossy: g.Lossy, HighWater: g.High, HeadroomHigh: g.HeadHigh, XOFFs: g.XOFFs, HeadroomDrops: g.HeadroomDrops,
+			Pausing: g.XOFF != 0,
+		}
+	}
+	errs = append(errs, e.coll.Maps["arrival_counts"].Lookup(uint32(number), &r.Arrived))
+	return r, errors.Join(errs...)
+}
+
+// MemoryReading is a node's packet memory, in bytes.
+type MemoryReading struct{ Shared, Used, Total, HighWater uint64 }
+
+// Memory reads a node's packet memory.
+func (e *Engine) Memory(node int) (MemoryReading, error) {
+	var s nodeState
+	if err := e.coll.Maps["nodes"].LookupWithFlags(uint32(node), &s, ebpf.LookupLock); err != nil {
+		return MemoryReading{}, fmt.Errorf("port engine: node %d: %w", node, err)
+	}
+	return MemoryReading{s.Shared, s.Used, s.Total, s.High}, nil
+}
+
+// Renew lets pauses and rates be obeyed for so long from now on.
+func (e *Engine) Renew(d time.Duration) error {
+	if err := e.coll.Maps["lease"].Put(uint32(0), uint64(Now()+d)); err != nil {
+		return fmt.Errorf("port engine: lease: %w", err)
+	}
+	return nil
+}
+
+// Events opens the ring of events. There is one reader.
+func (e *Engine) Events() (*Events, error) {
+	r, err := ringbuf.NewReader(e.coll.Maps["events"])
+	if err != nil {
+		return nil, fmt.Errorf("port engine: events: %w", err)
+	}
+	return &Events{r: r}, nil
+}
+
+// EventsLost is how many events found the ring full.
+func (e *Engine) EventsLost() (n uint64, err error) {
+	err = e.coll.Variables["events_lost"].Get(&n)
+	return n, err
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rocebed/rocebed/topo"
+)
+
+// FlowKey is what a queue pair sends to another: requests, or the responses to the other's.
+type FlowKey struct {
+	Port      int // that it leaves by
+	To        netip.Addr
+	QPN       uint32 // that it is sent to
+	Responses bool
+}
+
+type flowKey struct {
+	Addr         [16]byte
+	QPN          uint32
+	Port         uint16
+	Responses, _ uint8
+}
+
+func (k FlowKey) encode() flowKey {
+	f := flowKey{Addr: k.To.As16(), QPN: k.QPN, Port: uint16(k.Port)}
+	if k.Responses {
+		f.Responses = 1
+	}
+	return f
+}
+
+type flowState struct {
+	AfterIt, BeforeIt  uint32
+	List               list
+	Bytes, Next, After uint64
+	TxFrames, TxBytes  uint64
+}
+
+type flowConf struct {
+	Cost       uint64
+	Closing, _ uint32
+}
+
+// flowNumbers are the flows' numbers that nobody has.
+type flowNumbers struct {
+	spare []uint32
+	fresh uint32
+}
+
+// ErrFlows means that too many flows have a rate of their own.
+var ErrFlows = errors.New("port engine: no more flows can have a rate of their own")
+
+// Flow is a flow with a rate of its own. Its methods are not safe for use from several goroutines.
+type Flow struct {
+	e      *Engine
+	key    FlowKey
+	number uint32
+}
+
+// OpenFlow gives a flow a rate of its own: frames that come from now on wait for their turn, behind those of the flow that wait already.
+func (e *Engine) OpenFlow(key FlowKey, rate topo.Rate) (*Flow, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	number := e.numbers.fresh + 1
+	if n := len(e.numbers.spare); n > 0 {
+		number = e.numbers.spare[n-1]
+		e.numbers.spare = e.numbers.spare[:n-1]
+	} else if int(number) > e.cfg.Flows {
+		return nil, ErrFlows
+	} else {
+		e.numbers.fresh++
+	}
+	f := &Flow{e, key, number}
+	if err := e.coll.Maps["flows"].Put(number-1, flowState{}); err != nil {
+		return nil, f.failed(err)
+	}
+	if err := f.SetRate(rate); err != nil {
+		return nil, err
+	}
+	if err := e.coll.Maps["flow_numbers"].Update(key.encode(), number, ebpf.UpdateNoExist); err != nil {
+		e.numbers.spare = append(e.numbers.spare, number)
+		return nil, f.failed(err)
+	}
+	return f, nil
+}
+
+func (f *Flow) failed(err error) error {
+	return fmt.Errorf("port engine: flow to %v, QP %#x: %w", f.key.To, f.key.QPN, err)
+}
+
+// SetRate changes the rate, for what waits too; 0 is as fast as the line.
+func (f *Flow) SetRate(rate topo.Rate) error {
+	if err := f.e.coll.Maps["flow_confs"].Put(f.number-1, flowConf{Cost: cost(rate)}); err != nil {
+		return f.failed(err)
+	}
+	return nil
+}
+
+// FlowReading is what a flow is doing and has done since it was opened.
+type FlowReading struct {
+	Packets           int // waiting
+	Bytes             uint64
+	TxFrames, TxBytes uint64
+}
+
+// Read reads the flow.
+func (f *Flow) Read() (FlowReading, error) {
+	var s flowState
+	if err := f.e.coll.Maps["flows"].Lookup(f.number-1, &s); err != nil {
+		return FlowReading{}, f.failed(err)
+	}
+	return FlowReading{int(s.List.Packets), s.Bytes, s.TxFrames, s.TxBytes}, nil
+}
+
+// Close takes the flow's rate away once nothing of it waits, so that its frames stay in order: false means that something waits still, as fast
+// as the line lets it, and that Close is to be called again.
+func (f *Flow) Close() (closed bool, err error) {
+	if err := f.e.coll.Maps["flow_confs"].Put(f.number-1, flowConf{Closing: 1}); err != nil {
+		return false, f.failed(err)
+	}
+	r, err := f.Read()
+	if err != nil || r.Packets > 0 {
+		return false, err
+	}
+	if err := f.e.coll.Maps["flow_numbers"].Delete(f.key.encode()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return false, f.failed(err)
+	}
+	f.e.mu.Lock()
+	defer f.e.mu.Unlock()
+	f.e.numbers.spare = append(f.e.numbers.spare, f.number)
+	return true, nil
+}
