@@ -3,14 +3,11 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/rocebed/rocebed/testbed/kernel/bpf"
 	"github.com/rocebed/rocebed/topo"
@@ -30,14 +27,14 @@ type Config struct {
 
 // Engine is the loaded programs and their tables.
 type Engine struct {
+	*Tables
 	coll *ebpf.Collection
 	ops  link.Link
 	cfg  Config
 
-	mu      sync.Mutex
-	slots   uint32 // given away
-	ports   map[int]place
-	numbers flowNumbers
+	mu    sync.Mutex
+	slots uint32 // given away
+	ports map[int]place
 }
 
 // place is where a port is.
@@ -73,7 +70,7 @@ func Open(cfg Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("port engine: load: %w", err)
 	}
-	e := &Engine{coll: coll, cfg: cfg, ports: map[int]place{}}
+	e := &Engine{Tables: &Tables{maps: coll.Maps, maxFlows: max(cfg.Flows, 1)}, coll: coll, cfg: cfg, ports: map[int]place{}}
 	if e.ops, err = link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps["rocebed_port"]}); err != nil {
 		coll.Close()
 		return nil, fmt.Errorf("port engine: register queueing discipline %q: %w", Kind, err)
@@ -100,11 +97,11 @@ func Handle(number int) uint32 { return uint32(number) << 16 }
 func (e *Engine) SetMemory(node int, shared topo.Bytes) error {
 	// The lock is in the value; the rest of it is small and still at zero before traffic begins, and only shared is declared.
 	var s nodeState
-	if err := e.coll.Maps["nodes"].Lookup(uint32(node), &s); err != nil {
+	if err := e.maps["nodes"].Lookup(uint32(node), &s); err != nil {
 		return fmt.Errorf("port engine: node %d: %w", node, err)
 	}
 	s.Shared = uint64(shared)
-	if err := e.coll.Maps["nodes"].Update(uint32(node), &s, ebpf.UpdateLock); err != nil {
+	if err := e.maps["nodes"].Update(uint32(node), &s, ebpf.UpdateLock); err != nil {
 		return fmt.Errorf("port engine: node %d: %w", node, err)
 	}
 	return nil
@@ -126,11 +123,11 @@ func (e *Engine) Add(number int, at Place, p Port) error {
 	if err := e.put(number, pl, p); err != nil {
 		return err
 	}
-	if err := e.coll.Maps["arrivals"].Put(uint32(at.Ifindex), uint32(number)); err != nil {
+	if err := e.maps["arrivals"].Put(uint32(at.Ifindex), uint32(number)); err != nil {
 		return fmt.Errorf("port engine: port %d: %w", number, err)
 	}
 	if at.End > 0 {
-		if err := e.coll.Maps["departures"].Put(uint32(at.End), uint32(number)); err != nil {
+		if err := e.maps["departures"].Put(uint32(at.End), uint32(number)); err != nil {
 			return fmt.Errorf("port engine: port %d: %w", number, err)
 		}
 	}
@@ -152,7 +149,7 @@ func (e *Engine) put(number int, pl place, p Port) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	if err := e.coll.Maps["port_confs"].Put(uint32(number), e.conf(pl, p)); err != nil {
+	if err := e.maps["port_confs"].Put(uint32(number), e.conf(pl, p)); err != nil {
 		return fmt.Errorf("port engine: port %d: %w", number, err)
 	}
 	return nil
@@ -169,72 +166,13 @@ func (e *Engine) Verify(number int, p Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var got conf
-	if err := e.coll.Maps["port_confs"].Lookup(uint32(number), &got); err != nil {
+	if err := e.maps["port_confs"].Lookup(uint32(number), &got); err != nil {
 		return fmt.Errorf("port engine: port %d: %w", number, err)
 	}
 	if want := e.conf(e.ports[number], p); got != want {
 		return fmt.Errorf("port engine: port %d is declared %+v, not %+v", number, got, want)
 	}
 	return nil
-}
-
-// Read reads a port.
-func (e *Engine) Read(number int) (r Reading, err error) {
-	var s portState
-	if err := e.coll.Maps["port_states"].Lookup(uint32(number), &s); err != nil {
-		return r, fmt.Errorf("port engine: port %d: %w", number, err)
-	}
-	now := Now()
-	r.Packets, r.SlotDrops = int(s.Packets), s.SlotDrops
-	if s.Lost > 0 {
-		return r, fmt.Errorf("port engine: port %d has lost track of %d frames: a bug", number, s.Lost)
-	}
-	var errs []error
-	for i := range r.Queues {
-		q, m, g := &s.Queue[i], markCounts{}, groupState{}
-		key := uint32(number*Priorities + i)
-		errs = append(errs, e.coll.Maps["marks"].Lookup(key, &m), e.coll.Maps["groups"].Lookup(key, &g))
-		r.Queues[i] = QueueReading{
-			Packets: int(q.Packets), Bytes: q.Bytes, HighWater: q.High, TxFrames: q.TxFrames, TxBytes: q.TxBytes, Drops: q.Drops, StormDrops: q.StormDrops,
-			ECNFrames: m.Seen, Marked: m.Marked, Paused: q.Until > uint64(now), PausedTime: q.paused(uint64(now)), PausedSince: time.Duration(q.Since),
-			RxPauses: q.RxPause, RxPaused: q.RxXOFF,
-		}
-		r.Groups[i] = GroupReading{
-			Held: g.Held, Headroom: g.Head, Lossy: g.Lossy, HighWater: g.High, HeadroomHigh: g.HeadHigh, XOFFs: g.XOFFs, HeadroomDrops: g.HeadroomDrops,
-			Pausing: g.XOFF != 0,
-		}
-	}
-	errs = append(errs, e.coll.Maps["arrival_counts"].Lookup(uint32(number), &r.Arrived))
-	return r, errors.Join(errs...)
-}
-
-// MemoryReading is a node's packet memory, in bytes.
-type MemoryReading struct{ Shared, Used, Total, HighWater uint64 }
-
-// Memory reads a node's packet memory.
-func (e *Engine) Memory(node int) (MemoryReading, error) {
-	var s nodeState
-	if err := e.coll.Maps["nodes"].LookupWithFlags(uint32(node), &s, ebpf.LookupLock); err != nil {
-		return MemoryReading{}, fmt.Errorf("port engine: node %d: %w", node, err)
-	}
-	return MemoryReading{s.Shared, s.Used, s.Total, s.High}, nil
-}
-
-// Renew lets pauses and rates be obeyed for so long from now on.
-func (e *Engine) Renew(d time.Duration) error {
-	if err := e.coll.Maps["lease"].Put(uint32(0), uint64(Now()+d)); err != nil {
-		return fmt.Errorf("port engine: lease: %w", err)
-	}
-	return nil
-}
-
-// Events opens the ring of events. There is one reader.
-func (e *Engine) Events() (*Events, error) {
-	r, err := ringbuf.NewReader(e.coll.Maps["events"])
-	if err != nil {
-		return nil, fmt.Errorf("port engine: events: %w", err)
-	}
-	return &Events{r: r}, nil
 }
 
 // EventsLost is how many events found the ring full.

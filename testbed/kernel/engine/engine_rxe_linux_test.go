@@ -352,7 +352,7 @@ func TestALosslessGroupPausesAtItsThresholdAndDropsBeyondItsHeadroom(t *testing.
 func TestMarksFollowTheCurve(t *testing.T) {
 	const kmin, kmax, pmax, n = 20_000, 80_000, 0.3, 20_000
 	b := lay(t, func(p *Port) { p.Queues[3].Marking = &Marking{Kmin: kmin, Kmax: kmax, Pmax: pmax} })
-	if err := b.e.coll.Maps["departures"].Put(uint32(1), uint32(toH2)); err != nil { // the loopback's index, which test runs have
+	if err := b.e.maps["departures"].Put(uint32(1), uint32(toH2)); err != nil { // the loopback's index, which test runs have
 		t.Fatal(err)
 	}
 	packet := make([]byte, 200)
@@ -360,7 +360,7 @@ func TestMarksFollowTheCurve(t *testing.T) {
 	for _, queue := range []uint64{0, kmin, kmin + 1, 30_000, 50_000, 70_000, kmax, kmax + 1, 1 << 30} {
 		var s portState
 		s.Queue[3].Bytes = queue
-		if err := b.e.coll.Maps["port_states"].Put(uint32(toH2), &s); err != nil {
+		if err := b.e.maps["port_states"].Put(uint32(toH2), &s); err != nil {
 			t.Fatal(err)
 		}
 		before := b.read(toH2).Queues[3]

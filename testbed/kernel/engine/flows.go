@@ -58,33 +58,33 @@ var ErrFlows = errors.New("port engine: no more flows can have a rate of their o
 
 // Flow is a flow with a rate of its own. Its methods are not safe for use from several goroutines.
 type Flow struct {
-	e      *Engine
+	t      *Tables
 	key    FlowKey
 	number uint32
 }
 
 // OpenFlow gives a flow a rate of its own: frames that come from now on wait for their turn, behind those of the flow that wait already.
-func (e *Engine) OpenFlow(key FlowKey, rate topo.Rate) (*Flow, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	number := e.numbers.fresh + 1
-	if n := len(e.numbers.spare); n > 0 {
-		number = e.numbers.spare[n-1]
-		e.numbers.spare = e.numbers.spare[:n-1]
-	} else if int(number) > e.cfg.Flows {
+func (t *Tables) OpenFlow(key FlowKey, rate topo.Rate) (*Flow, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	number := t.numbers.fresh + 1
+	if n := len(t.numbers.spare); n > 0 {
+		number = t.numbers.spare[n-1]
+		t.numbers.spare = t.numbers.spare[:n-1]
+	} else if int(number) > t.maxFlows {
 		return nil, ErrFlows
 	} else {
-		e.numbers.fresh++
+		t.numbers.fresh++
 	}
-	f := &Flow{e, key, number}
-	if err := e.coll.Maps["flows"].Put(number-1, flowState{}); err != nil {
+	f := &Flow{t, key, number}
+	if err := t.maps["flows"].Put(number-1, flowState{}); err != nil {
 		return nil, f.failed(err)
 	}
 	if err := f.SetRate(rate); err != nil {
 		return nil, err
 	}
-	if err := e.coll.Maps["flow_numbers"].Update(key.encode(), number, ebpf.UpdateNoExist); err != nil {
-		e.numbers.spare = append(e.numbers.spare, number)
+	if err := t.maps["flow_numbers"].Update(key.encode(), number, ebpf.UpdateNoExist); err != nil {
+		t.numbers.spare = append(t.numbers.spare, number)
 		return nil, f.failed(err)
 	}
 	return f, nil
@@ -96,7 +96,7 @@ func (f *Flow) failed(err error) error {
 
 // SetRate changes the rate, for what waits too; 0 is as fast as the line.
 func (f *Flow) SetRate(rate topo.Rate) error {
-	if err := f.e.coll.Maps["flow_confs"].Put(f.number-1, flowConf{Cost: cost(rate)}); err != nil {
+	if err := f.t.maps["flow_confs"].Put(f.number-1, flowConf{Cost: cost(rate)}); err != nil {
 		return f.failed(err)
 	}
 	return nil
@@ -112,7 +112,7 @@ type FlowReading struct {
 // Read reads the flow.
 func (f *Flow) Read() (FlowReading, error) {
 	var s flowState
-	if err := f.e.coll.Maps["flows"].Lookup(f.number-1, &s); err != nil {
+	if err := f.t.maps["flows"].Lookup(f.number-1, &s); err != nil {
 		return FlowReading{}, f.failed(err)
 	}
 	return FlowReading{int(s.List.Packets), s.Bytes, s.TxFrames, s.TxBytes}, nil
@@ -121,18 +121,18 @@ func (f *Flow) Read() (FlowReading, error) {
 // Close takes the flow's rate away once nothing of it waits, so that its frames stay in order: false means that something waits still, as fast
 // as the line lets it, and that Close is to be called again.
 func (f *Flow) Close() (closed bool, err error) {
-	if err := f.e.coll.Maps["flow_confs"].Put(f.number-1, flowConf{Closing: 1}); err != nil {
+	if err := f.t.maps["flow_confs"].Put(f.number-1, flowConf{Closing: 1}); err != nil {
 		return false, f.failed(err)
 	}
 	r, err := f.Read()
 	if err != nil || r.Packets > 0 {
 		return false, err
 	}
-	if err := f.e.coll.Maps["flow_numbers"].Delete(f.key.encode()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := f.t.maps["flow_numbers"].Delete(f.key.encode()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return false, f.failed(err)
 	}
-	f.e.mu.Lock()
-	defer f.e.mu.Unlock()
-	f.e.numbers.spare = append(f.e.numbers.spare, f.number)
+	f.t.mu.Lock()
+	defer f.t.mu.Unlock()
+	f.t.numbers.spare = append(f.t.numbers.spare, f.number)
 	return true, nil
 }

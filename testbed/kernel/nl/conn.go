@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -38,7 +39,21 @@ func Open(family int) (*Conn, error) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
 	tv := unix.NsecToTimeval(int64(replyTimeout))
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
-	return &Conn{fd: fd, rcv: make([]byte, 64<<10)}, nil
+	return Adopt(fd), nil
+}
+
+// Adopt makes a connection of a netlink socket that another process opened, and owns it from then on.
+func Adopt(fd int) *Conn { return &Conn{fd: fd, rcv: make([]byte, 64<<10)} }
+
+// File is the socket for another process, which adopts it. The caller closes it.
+func (c *Conn) File() (*os.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("share netlink socket: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "netlink"), nil
 }
 
 // Close closes the socket. Closing twice is no error.

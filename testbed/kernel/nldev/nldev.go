@@ -4,6 +4,7 @@ package nldev
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +62,12 @@ func Open() (*Conn, error) {
 	}
 	return &Conn{c}, nil
 }
+
+// Adopt makes a connection of a socket that another process opened.
+func Adopt(fd int) *Conn { return &Conn{nl.Adopt(fd)} }
+
+// File is the socket for another process, which adopts it. Only one of the two may speak on it. The caller closes it.
+func (c *Conn) File() (*os.File, error) { return c.nl.File() }
 
 // Close closes the connection.
 func (c *Conn) Close() error { return c.nl.Close() }

@@ -1,0 +1,73 @@
+//go:build linux
+
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/datapath/roce"
+)
+
+// pausing is a port that pauses its peer. Times are wall times, of the engine's clock.
+type pausing struct {
+	*Port
+	fd    int // a raw socket past the port's queues
+	state link.Pauser
+	asked [8]time.Duration // when the group of a priority asked for the pause that its peer has not begun yet
+}
+
+// xoff and xon take what an ingress group asks for.
+func (p *pausing) xoff(at time.Duration, priority uint8) error {
+	p.asked[priority&7] = at
+	if p.state.XOFF(loop.Time(at), priority) {
+		return p.send(at)
+	}
+	return nil
+}
+
+func (p *pausing) xon(at time.Duration, priority uint8) error {
+	if p.state.XON(loop.Time(at), priority) {
+		return p.send(at)
+	}
+	return nil
+}
+
+// refresh repeats the pause when that is due, and says when it is due next; false: nothing is paused.
+func (p *pausing) refresh(now time.Duration) (next time.Duration, ok bool, err error) {
+	at, ok := p.state.Refresh()
+	if ok && time.Duration(at) <= now {
+		err = p.send(now)
+		at, ok = p.state.Refresh()
+	}
+	return time.Duration(at), ok, err
+}
+
+func (p *pausing) send(now time.Duration) error {
+	var f link.Frame
+	p.state.Fill(loop.Time(now), p.WallRate, &f)
+	frame := roce.AppendPFC(nil, p.MAC, &f.PFC)
+	if err := unix.Sendto(p.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: p.Index}); err != nil && err != unix.ENETDOWN {
+		return fmt.Errorf("%s: send a pause frame: %w", p.Name, err)
+	}
+	return nil // a link that is down loses pauses as it loses everything
+}
+
+// obeyed takes word that the peer has begun to be silent, and says how long that took; false: nobody had asked.
+func (p *pausing) obeyed(at time.Duration, priority uint8) (took time.Duration, ok bool) {
+	asked := p.asked[priority&7]
+	p.asked[priority&7] = 0
+	return at - asked, asked != 0 && at >= asked
+}
+
+func (p *pausing) read(now time.Duration) (r PortReading) {
+	r.TxPauses, r.Began = p.state.Frames, p.state.Began
+	for i := range r.Paused {
+		r.Paused[i] = p.state.Time(loop.Time(now), uint8(i))
+	}
+	return r
+}
