@@ -7,6 +7,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/soft"
 )
@@ -34,9 +35,12 @@ func init() {
 	})
 }
 
-// SoftHostIfAsked must be called first of all in a program that runs scenarios: soft-hosts with a process of their own
-// are that program again. In such a process it doesn't return.
-func SoftHostIfAsked() { soft.ProcessIfAsked() }
+// ProcessIfAsked must be called first of all in a program that runs scenarios: soft-hosts with a process of their own, and the agent of
+// a kernel fabric, are that program again. In such a process it doesn't return.
+func ProcessIfAsked() {
+	soft.ProcessIfAsked()
+	kernel.AgentIfAsked()
+}
 
 // softCheck refuses node kinds, settings and faults that software nodes don't have.
 func softCheck(s *Scenario, d loop.Dilation) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // Soft hosts with a process of their own are this program again.
-func init() { SoftHostIfAsked() }
+func init() { ProcessIfAsked() }
 
 // hostsOnSoft is h1 ── leaf1 ── leaf2 ── h2 of software nodes.
 const hostsOnSoft = `apiVersion: rocebed/v1

@@ -14,7 +14,7 @@ import (
 // that make testbeds make it, those that look for testbeds enter it where it is. It returns where there is no need, and where it can't be
 // had: what the command says then says why.
 func rootless(args []string) {
-	testbed.SoftHostIfAsked()
+	testbed.ProcessIfAsked()
 	linux.InWorld()
 	if os.Geteuid() == 0 || len(args) == 0 || slices.Contains(args, "--guest") || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		return

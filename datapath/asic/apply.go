@@ -31,7 +31,7 @@ func (s *Switch) Apply(n Settings) error {
 		p.table = t
 		p.pauser.Quanta, p.pauser.Global = ps.PFC.Quanta, ps.PFC.SendPause
 	}
-	s.memory.shared = int64(n.Buffer) - n.setAside(s.config)
+	s.memory.shared = n.Shared(s.config)
 	s.memory.recount()
 	s.spread.mode, s.spread.gap, s.spread.priorities = n.Balance.Mode, n.Balance.FlowletGap, n.Balance.Priorities
 	if n.Balance.Mode == ECMP {

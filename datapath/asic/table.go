@@ -120,13 +120,13 @@ func (s *PortSettings) compile(c *PortConfig) *table {
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		t.groups[i] = groupTable{lossless: g.Lossless, alpha: g.Alpha, reserved: int64(g.Reserved), xoff: int64(g.XOFF), xonOffset: int64(g.XONOffset), headroom: int64(s.headroom(i, c))}
+		t.groups[i] = groupTable{lossless: g.Lossless, alpha: g.Alpha, reserved: int64(g.Reserved), xoff: int64(g.XOFF), xonOffset: int64(g.XONOffset), headroom: int64(s.HeadroomOf(i, c))}
 	}
 	return t
 }
 
-// headroom is a group's, worked out where it is automatic.
-func (s *PortSettings) headroom(group int, c *PortConfig) dcqcn.Bytes {
+// HeadroomOf is a group's headroom in bytes, worked out where it is automatic.
+func (s *PortSettings) HeadroomOf(group int, c *PortConfig) dcqcn.Bytes {
 	g := &s.Groups[group]
 	switch {
 	case !g.Lossless:

@@ -109,6 +109,9 @@ func (j *judge) alpha(a Alpha, field string, args ...any) {
 	j.wrong(a > maxAlpha, a, fmt.Sprintf("give at most %v", maxAlpha), field, args...)
 }
 
+// Shared is what reserves and headroom of all ports leave of the buffer.
+func (s *Settings) Shared(ports []PortConfig) int64 { return int64(s.Buffer) - s.setAside(ports) }
+
 // setAside is what reserves and headroom of all ports take of the buffer.
 func (s *Settings) setAside(ports []PortConfig) (n int64) {
 	for i := range ports {
@@ -116,7 +119,7 @@ func (s *Settings) setAside(ports []PortConfig) (n int64) {
 		for k := range 8 {
 			n += int64(p.Queues[k].Reserved)
 			if g := &p.Groups[k]; g.Lossless {
-				n += int64(g.Reserved + p.headroom(k, &ports[i]))
+				n += int64(g.Reserved + p.HeadroomOf(k, &ports[i]))
 			}
 		}
 	}

@@ -39,7 +39,7 @@ var rooms = []room{
 	{"testbed/metrics", nil},
 	{"testbed/fabric", with("testbed/metrics", "topo", "topo/strict", "faults", "workloads/verbs", "datapath/loop", "datapath/dcqcn")},
 	{"testbed/linux", below},
-	{"testbed/kernel", with("testbed/linux", "workloads/verbs/ibv", below)},
+	{"testbed/kernel", with("testbed/linux", "testbed/silicon", "workloads/verbs/ibv", silicon, below)},
 	{"testbed/silicon", with(silicon, below)},
 	{"testbed/soft/remote", with("workloads/verbs/conformance", silicon, below)}, // the suite is for its tests
 	{"testbed/soft", with("testbed/linux", "testbed/soft/remote", "testbed/silicon", silicon, below)},

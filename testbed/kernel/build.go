@@ -13,7 +13,9 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/agent"
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -32,6 +34,9 @@ type Fabric struct {
 	base      baseline
 	disturbed disturbances
 	watch     *shaperWatch
+	engine    *engine.Engine       // nil: ports are trees of the kernel's own disciplines
+	numbers   map[topo.PortRef]int // of the engine's ports
+	agent     *agent.Agent         // of the engine's ports
 
 	mu       sync.Mutex
 	warnings []string
@@ -84,6 +89,9 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := f.startAgent(); err != nil {
+		return err
+	}
 	f.inject = newInjector(f)
 	if f.watch, err = watchShapers(f); err != nil {
 		return err
@@ -97,6 +105,9 @@ func (f *Fabric) lay(ctx context.Context) (err error) {
 	t := cfg.Plan.Topology
 	f.wiring, err = cfg.Testbed.Wire(ctx, cfg.Plan, linux.WireOptions{Cables: true, TCPMinRTO: cfg.tcpRTO(), Progress: cfg.Progress})
 	if err != nil {
+		return err
+	}
+	if err := f.openEngine(); err != nil {
 		return err
 	}
 	f.routing = newRouting(cfg.Plan, f.wiring)
@@ -123,7 +134,7 @@ func (f *Fabric) lay(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Progress("cables", 0, len(t.Links))
-	f.cables, err = cable.Lay(f.wiring, func(l *topo.Link) time.Duration { return cfg.Dilation.Wall(l.Delay) })
+	f.cables, err = cable.Lay(f.wiring, func(l *topo.Link) time.Duration { return cfg.Dilation.Wall(l.Delay) }, f.marks)
 	if err != nil {
 		return err
 	}
@@ -227,6 +238,10 @@ func (f *Fabric) Close(ctx context.Context) error {
 	if f.inject != nil {
 		errs = append(errs, f.inject.close())
 	}
+	if f.agent != nil {
+		errs = append(errs, f.agent.Close())
+		f.agent = nil
+	}
 	for _, h := range slices.Backward(f.hosts) {
 		if err := h.Close(ctx); err != nil {
 			return errors.Join(append(errs, err)...) // its device would not go either
@@ -242,6 +257,10 @@ func (f *Fabric) Close(ctx context.Context) error {
 	}
 	if err := f.cfg.Testbed.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("take down the fabric: %w", err))
+	}
+	if f.engine != nil {
+		errs = append(errs, f.engine.Close())
+		f.engine = nil
 	}
 	return errors.Join(errs...)
 }

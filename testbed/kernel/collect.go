@@ -45,6 +45,7 @@ func (f *Fabric) Collect(ctx context.Context) ([]metrics.Sample, error) {
 		late := h.loop.Stats().Late.Max
 		c.add("loop_lateness_max", float64(f.cfg.Dilation.Fabric(late)), h.name)
 	}
+	c.engine()
 	c.shapers()
 	c.processors()
 	drops, err := linux.SoftnetDrops()

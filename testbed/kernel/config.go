@@ -23,7 +23,9 @@ type Config struct {
 	// Foreign, if set, makes the nodes whose kinds this backend doesn't.
 	Foreign Foreign
 	// Seed is where all randomness of faults comes from.
-	Seed uint64
+	Seed   uint64
+	engine bool // the ports are the engine's
+
 	// Log says what is being done; nil: slog.Default.
 	Log *slog.Logger
 	// Progress, if set, hears how far the build is.

@@ -46,7 +46,11 @@ func (d drivers) of(n *topo.Node) (fabric.Driver, error) {
 func (f *Fabric) checkPorts(n *topo.Node) error {
 	var errs []error
 	for _, p := range f.cfg.Plan.Ports(n.Name) {
-		if err := f.cfg.port(p, n.Role).Check(); err != nil {
+		d, err := f.declared(p, n)
+		if err == nil {
+			err = d.Check()
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: at a dilation of %v: %w", p.Ref, f.cfg.Dilation, err))
 		}
 	}

@@ -59,14 +59,18 @@ type feature struct {
 }
 
 func nicFeatures(m *fabric.NICModel) []feature {
+	pfc := m.PFC
+	if pfc == nil {
+		pfc = &fabric.NICPFCSettings{}
+	}
 	return []feature{
 		{"profile", m.Profile != "" && m.Profile != "rxe", "its NICs are rdma_rxe and nothing else", ""},
 		{"recovery", m.Recovery != "" && m.Recovery != "go-back-n", "rdma_rxe goes back N", ""},
-		{"dcqcn", m.DCQCN != nil && m.DCQCN.Profile != fabric.DCQCNOff, "rdma_rxe sends no CNPs and doesn't react to them", ""},
 		{"max_unacked", m.MaxUnacked != 0, "rdma_rxe's limit of 128 unacknowledged packets is fixed", ""},
 		{"ack", m.Ack != nil, "rdma_rxe's acknowledgements are as they are", ""},
-		{"priorities", m.Priorities != nil, "an rxe port has one queue", ""},
-		{"pfc", m.PFC != nil, "an rxe port neither sends nor obeys pauses", ""},
+		{"pfc.xoff", pfc.XOFF != nil, "rdma_rxe takes what comes and pauses nobody", ""},
+		{"pfc.xon", pfc.XON != nil, "rdma_rxe takes what comes and pauses nobody", ""},
+		{"pfc.headroom", pfc.Headroom != nil, "rdma_rxe takes what comes and pauses nobody", ""},
 		{"memory", m.Memory == fabric.MemoryPhantom, "rdma_rxe moves real bytes", "the sim backend"},
 		{"process", m.Process, "rdma_rxe is in the kernel", "the soft backend"},
 		{"pcie", m.PCIe != nil, "rdma_rxe has no PCIe", ""},
@@ -75,20 +79,55 @@ func nicFeatures(m *fabric.NICModel) []feature {
 }
 
 func switchFeatures(m *fabric.SwitchModel) []feature {
-	ecn := m.ECN
-	if ecn == nil {
-		ecn = &fabric.ECNSettings{}
-	}
+	red := m.ECN != nil && m.ECN.Marker == fabric.MarkerRED
 	return []feature{
-		{"memory", m.Memory != 0, "a linux-switch's ports share no packet memory", ""},
-		{"alpha", m.Alpha != 0, "a linux-switch's queues have fixed limits", ""},
-		{"reserved", m.Reserved != nil, "a linux-switch's queues have fixed limits", ""},
-		{"priorities", m.Priorities != nil, "a linux-switch's port has one queue", ""},
-		{"queues", m.Queues != nil, "a linux-switch's port has one queue", ""},
-		{"pfc", m.PFC != nil, "a linux-switch neither sends nor obeys pauses", ""},
-		{"watchdog", m.Watchdog != nil, "a linux-switch neither sends nor obeys pauses", ""},
 		{"routing", m.Routing != "" && m.Routing != "ecmp", "the kernel spreads flows, not packets", ""},
-		{"ecn.priorities", ecn.Priorities != nil, "a linux-switch's port has one queue", ""},
-		{"ecn.marker", ecn.Marker == fabric.MarkerBernoulli, "its marker is sch_red", ""},
+		{"ecn.marker", red && inEngine(m) != "", "sch_red marks ports that have one queue", ""},
 	}
+}
+
+// inEngine names what of a switch's settings takes the port engine; empty: nothing.
+func inEngine(m *fabric.SwitchModel) string {
+	for _, f := range []struct {
+		given bool
+		name  string
+	}{
+		{m.PFC != nil, "PFC"}, {m.Memory != 0 || m.Alpha != 0 || m.Reserved != nil, "a shared packet memory"}, {m.Priorities != nil || m.Queues != nil, "a queue a priority"},
+		{m.Watchdog != nil, "a PFC watchdog"}, {m.ECN != nil && (m.ECN.Priorities != nil || m.ECN.Marker == fabric.MarkerBernoulli), "DCQCN's marker"},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// needsEngine names what of the settings takes the port engine; empty: nothing.
+func (c *Config) needsEngine() string {
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		switch kindOf(n) {
+		case topo.RxeHost:
+			if c.dcqcn(n.Name) != nil {
+				return "DCQCN"
+			}
+		case topo.LinuxSwitch:
+			m := c.Switches.Of(n.Name)
+			if what := inEngine(&m); what != "" {
+				return what
+			}
+		}
+	}
+	return ""
+}
+
+// likesEngine says whether the settings are better served by the port engine: its marker is DCQCN's.
+func (c *Config) likesEngine() bool {
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		if m := c.Switches.Of(n.Name); kindOf(n) == topo.LinuxSwitch && m.ECN != nil && m.ECN.Marker == "" {
+			return true
+		}
+	}
+	return false
 }

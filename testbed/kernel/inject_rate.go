@@ -5,7 +5,6 @@ package kernel
 import (
 	"fmt"
 
-	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -34,12 +33,14 @@ func (e *slow) ports() (*ports, error) {
 // possible compares the rate with the link's.
 func (e *slow) possible() error {
 	port, _ := e.f.Plan().Port(e.from)
-	d := e.f.cfg.port(port, e.f.Plan().Node(e.from.Node).Role)
-	if e.rate >= d.Rate {
-		return fmt.Errorf("%s: the link carries no more than the fault leaves it (%v, %v of wall time)", e.from, e.f.Plan().Link(e.from).Rate, d.Rate)
+	d, err := e.f.declared(port, e.f.Plan().Node(e.from.Node))
+	if err != nil {
+		return err
 	}
-	d.Rate = e.rate
-	if err := d.Check(); err != nil {
+	if e.rate >= d.rate() {
+		return fmt.Errorf("%s: the link carries no more than the fault leaves it (%v, %v of wall time)", e.from, e.f.Plan().Link(e.from).Rate, d.rate())
+	}
+	if err := d.withRate(e.rate).Check(); err != nil {
 		return fmt.Errorf("%s: at a dilation of %v: %w", e.from, e.f.cfg.Dilation, err)
 	}
 	return nil
@@ -51,7 +52,7 @@ func (e *slow) allowed() error {
 	if err != nil {
 		return err
 	}
-	if p.declaration(e.from.Port).Rate != wallRate(e.f.Plan().Link(e.from).Rate, e.f.cfg.Dilation) {
+	if p.declaration(e.from.Port).rate() != wallRate(e.f.Plan().Link(e.from).Rate, e.f.cfg.Dilation) {
 		return fmt.Errorf("%s: its rate is limited by another fault already", e.from)
 	}
 	return nil
@@ -71,10 +72,10 @@ func (e *slow) apply() error {
 	if e.before, err = p.sent(e.from.Port); err != nil {
 		return err
 	}
-	e.full = p.declaration(e.from.Port).Rate
+	e.full = p.declaration(e.from.Port).rate()
 	e.f.disturbed.note()
 	defer e.f.disturbed.note()
-	err = p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.rate; return d })
+	err = p.change(e.from.Port, func(d declaration) declaration { return d.withRate(e.rate) })
 	e.applied = err == nil
 	return err
 }
@@ -84,7 +85,7 @@ func (e *slow) verify() error {
 	if err != nil {
 		return err
 	}
-	if r := p.declaration(e.from.Port).Rate; r != e.rate {
+	if r := p.declaration(e.from.Port).rate(); r != e.rate {
 		return fmt.Errorf("%s: its declared rate is %v, not %v", e.from, r, e.rate)
 	}
 	return p.verify(e.from.Port)
@@ -117,7 +118,7 @@ func (e *slow) heal() error {
 	}
 	e.f.disturbed.note()
 	defer e.f.disturbed.note()
-	if err := p.change(e.from.Port, func(d tc.Port) tc.Port { d.Rate = e.full; return d }); err != nil {
+	if err := p.change(e.from.Port, func(d declaration) declaration { return d.withRate(e.full) }); err != nil {
 		return err
 	}
 	e.final, e.healed = n, true
@@ -129,7 +130,7 @@ func (e *slow) clean() error {
 	if err != nil {
 		return err
 	}
-	if r := p.declaration(e.from.Port).Rate; r != e.full {
+	if r := p.declaration(e.from.Port).rate(); r != e.full {
 		return fmt.Errorf("%s: its declared rate is %v, not %v", e.from, r, e.full)
 	}
 	return p.verify(e.from.Port)

@@ -118,7 +118,7 @@ func (e *treed) alike(got, want tc.Port) error {
 
 // allowed refuses a port where another fault has changed the same.
 func (e *treed) allowed() error {
-	if e.alike(e.ports().declaration(e.ref.Port), e.base()) != nil {
+	if e.alike(e.ports().declaration(e.ref.Port).tree, e.base()) != nil {
 		return fmt.Errorf("%s: another fault has changed its queue already", e.ref)
 	}
 	return nil
@@ -134,7 +134,7 @@ func (e *treed) apply() (err error) {
 	if e.before, err = e.ports().sent(e.ref.Port); err != nil {
 		return err
 	}
-	err = e.ports().change(e.ref.Port, func(d tc.Port) tc.Port { d, _ = e.on(d); return d })
+	err = e.ports().change(e.ref.Port, func(d declaration) declaration { d.tree, _ = e.on(d.tree); return d })
 	e.applied = err == nil
 	return err
 }
@@ -142,7 +142,7 @@ func (e *treed) apply() (err error) {
 func (e *treed) verify() error {
 	want, err := e.on(e.base())
 	if err == nil {
-		err = e.alike(e.ports().declaration(e.ref.Port), want)
+		err = e.alike(e.ports().declaration(e.ref.Port).tree, want)
 	}
 	if err != nil {
 		return err
@@ -168,10 +168,10 @@ func (e *treed) heal() error {
 		return err
 	}
 	base := e.base()
-	err = e.ports().change(e.ref.Port, func(d tc.Port) tc.Port {
-		d.Priorities = slices.Clone(d.Priorities)
-		for i := range d.Priorities {
-			e.turn.restore(&d.Priorities[i], &base.Priorities[i])
+	err = e.ports().change(e.ref.Port, func(d declaration) declaration {
+		d.tree.Priorities = slices.Clone(d.tree.Priorities)
+		for i := range d.tree.Priorities {
+			e.turn.restore(&d.tree.Priorities[i], &base.Priorities[i])
 		}
 		return d
 	})
@@ -182,7 +182,7 @@ func (e *treed) heal() error {
 }
 
 func (e *treed) clean() error {
-	if err := e.alike(e.ports().declaration(e.ref.Port), e.base()); err != nil {
+	if err := e.alike(e.ports().declaration(e.ref.Port).tree, e.base()); err != nil {
 		return err
 	}
 	return e.ports().verify(e.ref.Port)

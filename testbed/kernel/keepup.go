@@ -77,6 +77,7 @@ func (f *Fabric) KeepUp() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, linux.NoSoftnetDropsSince(base.softnet), f.localDrops())
+	errs = append(errs, f.engineKeptUp()...)
 	slow := f.slowPorts()
 	if slow != nil && errors.Join(errs...) == nil {
 		slow = fabric.OnlySlow(slow)

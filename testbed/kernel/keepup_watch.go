@@ -209,7 +209,7 @@ func (w *shaperWatch) read(n *watchedNode) {
 
 // whole says that a port is as it was declared at first: no fault slows it or has its link down.
 func (f *Fabric) whole(n *node, p watchedPort) bool {
-	return n.ports.declaration(p.name).Rate == p.rate && f.inject.cutBy(p.link) == ""
+	return n.ports.declaration(p.name).rate() == p.rate && f.inject.cutBy(p.link) == ""
 }
 
 // forget begins anew.

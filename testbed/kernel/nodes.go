@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/kernel/nldev"
-	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/workloads/verbs"
@@ -43,12 +44,15 @@ func (n *node) Close(context.Context) error {
 // newNode declares and makes the trees of a node's ports.
 func (f *Fabric) newNode(n *topo.Node, kind topo.Kind) (*node, error) {
 	made := &node{name: n.Name, kind: kind, ns: f.wiring.Node(n.Name)}
-	declared := map[string]tc.Port{}
-	for _, p := range f.cfg.Plan.Ports(n.Name) {
-		declared[p.Ref.Port] = f.cfg.port(p, n.Role)
-	}
+	declared, numbers := map[string]declaration{}, map[string]int{}
 	var err error
-	if made.ports, err = newPorts(made.ns, declared); err != nil {
+	for _, p := range f.cfg.Plan.Ports(n.Name) {
+		if declared[p.Ref.Port], err = f.declared(p, n); err != nil {
+			return nil, err
+		}
+		numbers[p.Ref.Port] = f.numbers[p.Ref]
+	}
+	if made.ports, err = newPorts(made.ns, declared, f.engine, numbers, func(l linux.Link) engine.Place { return f.place(n, l) }); err != nil {
 		return nil, err
 	}
 	return made, nil
@@ -103,6 +107,23 @@ func (h *host) start(ctx context.Context, f *Fabric) error {
 		}
 	}
 	return nil
+}
+
+// rdmaFile is a connection to RDMA's netlink in the host's namespace, for another process.
+func (h *host) rdmaFile() (file *os.File, err error) {
+	err = h.ns.Do(func() error {
+		c, err := nldev.Open()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		file, err = c.File()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.name, err)
+	}
+	return file, nil
 }
 
 // open opens a NIC's device. A device that belongs to the namespace alone can only be opened

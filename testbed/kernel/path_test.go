@@ -73,13 +73,13 @@ func TestAnUplinkThatIsDownIsRoutedAroundAndUsedAgain(t *testing.T) {
 }
 
 // roce counts packets to RoCEv2's port in a capture.
-type roce struct {
+type roceCount struct {
 	mu   sync.Mutex
 	dest [6]byte
 	n    uint64
 }
 
-func (r *roce) Packet(_ loop.Time, data []byte, _ int) error {
+func (r *roceCount) Packet(_ loop.Time, data []byte, _ int) error {
 	const udpPort = 14 + 20 + 2
 	if len(data) < udpPort+2 || binary.BigEndian.Uint16(data[udpPort:]) != 4791 || [6]byte(data[:6]) != r.dest {
 		return nil
@@ -93,11 +93,11 @@ func (r *roce) Packet(_ loop.Time, data []byte, _ int) error {
 // What was lost on a cable was seen leaving and not seen arriving, and counters agree with both.
 func TestCapturesAtTheEndsOfALossyCableDifferByWhatItLost(t *testing.T) {
 	f := build(t, star(2, 2*topo.Gbps, 10*time.Microsecond), Config{Seed: 3})
-	ends := map[topo.PortRef]*roce{}
+	ends := map[topo.PortRef]*roceCount{}
 	stops := map[topo.PortRef]func() (uint64, uint64, error){}
 	to, _ := f.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
 	for _, ref := range []topo.PortRef{{Node: "leaf1", Port: "eth1"}, {Node: "h2", Port: "eth0"}} {
-		ends[ref] = &roce{dest: to.MAC}
+		ends[ref] = &roceCount{dest: to.MAC}
 		stop, err := f.Capture(context.Background(), ref, ends[ref])
 		if err != nil {
 			t.Fatal(err)

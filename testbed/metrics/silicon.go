@@ -38,6 +38,7 @@ func nicCounters() []Desc {
 		d("mtt_hits", "events", "pages whose translation the NIC's cache had"),
 		d("mtt_misses", "events", "pages whose translation had to be fetched"),
 		d("iommu_misses", "events", "translations that the IOMMU had to be asked for"),
+		d("roce_unmapped", "packets", "marked packets and CNPs for a queue pair that the kernel doesn't list"),
 		d("stray_packets", "packets", "packets for no QP, or for one that can't take them"),
 	}
 }

@@ -97,6 +97,8 @@ func qdiscCounters() []Desc {
 func ownMeasures() []Desc {
 	return []Desc{
 		{"softnet_dropped", []string{"cpu"}, "packets", Counter, "packets that the kernel dropped because a CPU's backlog was full: the machine's fault, not the fabric's", SourceMachine},
+		{"pause_reaction_p50", []string{}, "ns", Gauge, "what half of the pauses took at most, from an ingress group's threshold to its peer's silence, in fabric time", SourceMachine},
+		{"pause_reaction_p999", []string{}, "ns", Gauge, "the same, for 999 in 1000", SourceMachine},
 		{"loop_lateness_max", []string{"node"}, "ns", Gauge, "the longest that a due event of the host's loop waited, in fabric time", SourceLoop},
 		{"pacer_lateness_max", []string{"node", "port"}, "ns", Gauge, "the longest that a frame of a software node was handed to its interface after it was due to have crossed the link, in fabric time", SourceLoop},
 		{"socket_dropped", []string{"node", "port"}, "packets", Counter, "frames that came in at a software node's interface and found no room in its socket: the machine's fault, not the fabric's", SourceMachine},

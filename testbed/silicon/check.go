@@ -88,7 +88,7 @@ func CheckSettings(plan *topo.Plan, s *fabric.Settings, made func(*topo.Node) bo
 			continue
 		}
 		m := s.Switches.Of(n.Name)
-		if _, err := switchSettings(&m, plan, n); err != nil {
+		if _, err := SwitchSettings(&m, plan, n); err != nil {
 			return strict.At("switches", "%s: %w", n.Name, err) // the others are most likely the same
 		}
 	}

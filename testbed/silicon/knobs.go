@@ -114,7 +114,7 @@ func (in *Injector) setting(s *faults.Spec, at topo.PortRef) (*setting, error) {
 func (e *setting) possible() error {
 	n := e.in.plan.Node(e.node)
 	m := e.in.settings.Switches.Of(e.node)
-	base, err := switchSettings(&m, e.in.plan, n)
+	base, err := SwitchSettings(&m, e.in.plan, n)
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.node, err)
 	}
@@ -122,7 +122,7 @@ func (e *setting) possible() error {
 	if reflect.DeepEqual(with(base), changed) {
 		return fmt.Errorf("%s: it would change nothing: the switch is like that already, or has nothing of the kind", e.node)
 	}
-	if err := changed.Validate(portConfigs(e.in.plan, e.in.plan.Ports(e.node))); err != nil {
+	if err := changed.Validate(PortConfigs(e.in.plan, e.in.plan.Ports(e.node))); err != nil {
 		return fmt.Errorf("%s: %w", e.node, err)
 	}
 	return nil

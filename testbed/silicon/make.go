@@ -262,7 +262,7 @@ func (m *Maker) Switch(n *topo.Node, g Ground) (*Switch, error) {
 	}
 	cfg.Routes = compile(m.cfg.Plan.RoutesByPort(n.Name, nil))
 	var err error
-	if cfg.Settings, err = switchSettings(&model, m.cfg.Plan, n); err != nil {
+	if cfg.Settings, err = SwitchSettings(&model, m.cfg.Plan, n); err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
 	s.base = with(cfg.Settings)

@@ -31,13 +31,13 @@ const DefaultProfile = "default"
 func (m *Maker) profile(model *fabric.NICModel, host string) (rnic.Profile, *link.PriorityMap, error) {
 	lossless := uint8(0)
 	if sw := m.neighbour(host); sw != nil && sw.PFC != nil {
-		lossless = pfcPriorities(sw.PFC)
+		lossless = PFCPriorities(sw.PFC)
 	}
 	p, err := profileOf(model, lossless)
 	if p.TimerTick > 0 && m.cfg.Dilation.Factor() > 1 {
 		p.TimerTick = max(m.cfg.Dilation.Fabric(p.TimerTick), 1)
 	}
-	return p, priorities(model.Priorities), err
+	return p, Priorities(model.Priorities), err
 }
 
 // neighbour is what the switch on a host's first link is like; nil: there is none.
@@ -141,8 +141,8 @@ func setSize(to *int, from *topo.Bytes) {
 	}
 }
 
-// priorities is the map of DSCPs; nil where nothing differs from custom.
-func priorities(s fabric.PrioritySettings) *link.PriorityMap {
+// Priorities is the map of DSCPs; nil where nothing differs from custom.
+func Priorities(s fabric.PrioritySettings) *link.PriorityMap {
 	if s == nil {
 		return nil
 	}
@@ -153,21 +153,21 @@ func priorities(s fabric.PrioritySettings) *link.PriorityMap {
 	return &m
 }
 
-// pfcPriorities are those that a switch's PFC makes lossless.
-func pfcPriorities(p *fabric.PFCSettings) uint8 {
+// PFCPriorities are those that a switch's PFC makes lossless.
+func PFCPriorities(p *fabric.PFCSettings) uint8 {
 	if p.Priorities == nil {
 		return 1 << 3
 	}
 	return p.Priorities.Bits()
 }
 
-// switchSettings are a switch's knobs. Without a shared memory and PFC each egress queue may hold Buffer bytes,
+// SwitchSettings are a switch's knobs. Without a shared memory and PFC each egress queue may hold Buffer bytes,
 // as a linux-switch's.
-func switchSettings(m *fabric.SwitchModel, plan *topo.Plan, n *topo.Node) (asic.Settings, error) {
+func SwitchSettings(m *fabric.SwitchModel, plan *topo.Plan, n *topo.Node) (asic.Settings, error) {
 	s := asic.DefaultSettings()
 	ports := plan.Ports(n.Name)
 	p := &s.Port
-	if dscp := priorities(m.Priorities); dscp != nil {
+	if dscp := Priorities(m.Priorities); dscp != nil {
 		p.DSCP = *dscp
 	}
 	shared := shared(m)
@@ -231,7 +231,7 @@ func switchSettings(m *fabric.SwitchModel, plan *topo.Plan, n *topo.Node) (asic.
 			s.Buffer += dcqcn.Bytes(len(ports)) * dcqcn.Bytes(m.BufferBytes())
 		}
 	}
-	return s, s.Validate(portConfigs(plan, ports))
+	return s, s.Validate(PortConfigs(plan, ports))
 }
 
 // pfc makes priorities lossless; nil: none is.
@@ -242,7 +242,7 @@ func pfc(p *asic.PortSettings, f *fabric.PFCSettings) {
 		p.PFC.Send, p.PFC.Obey, p.PFC.ObeyPause = 0, 0, false
 		return
 	}
-	bits := pfcPriorities(f)
+	bits := PFCPriorities(f)
 	g := lossless
 	if f.XOFF != 0 {
 		g.Alpha, g.XOFF = 0, dcqcn.Bytes(f.XOFF)
@@ -300,7 +300,8 @@ func aside(s *asic.Settings, plan *topo.Plan, ports []topo.PlanPort) (n dcqcn.By
 // pfcResponse is more than any peer takes to stop, for the size of the memory alone.
 const pfcResponse = 10 * time.Microsecond
 
-func portConfigs(plan *topo.Plan, ports []topo.PlanPort) []asic.PortConfig {
+// PortConfigs are what a switch's ports are, for its settings.
+func PortConfigs(plan *topo.Plan, ports []topo.PlanPort) []asic.PortConfig {
 	out := make([]asic.PortConfig, len(ports))
 	for i := range ports {
 		l := &plan.Topology.Links[ports[i].Link]

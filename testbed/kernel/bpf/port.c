@@ -397,7 +397,7 @@ int port_enqueue(__u64 *ctx)
 			g->high = g->held + g->head + g->lossy;
 	}
 	spin_unlock(&node->lock);
-	if (did & PAUSES)
+	if (did & PAUSES && from && from->sends >> priority & 1)
 		tell(now, in, EVENT_XOFF, priority);
 	if (!(did & ADMITTED)) {
 		s->next = p->spare;
@@ -683,7 +683,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 		}
 		spin_unlock(&node->lock);
 	}
-	if (resume)
+	if (resume && from && from->sends >> (gi & 7) & 1)
 		tell(now, in, EVENT_XON, gi & 7);
 	sch->q.qlen--;
 	sch->qstats.backlog -= len;

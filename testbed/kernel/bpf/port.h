@@ -47,7 +47,8 @@ struct port_conf {
 	__u8  freed;      /* priorities that the watchdog has taken out of their pause */
 	__u8  paced;      /* flows with a rate of their own are looked for */
 	__u8  dropping;   /* priorities whose frames the watchdog drops */
-	__u8  pad[3];
+	__u8  sends;      /* priorities that the peer is paused in */
+	__u8  pad[2];
 	struct queue_conf queue[PRIORITIES];
 	struct group_conf group[PRIORITIES];
 };

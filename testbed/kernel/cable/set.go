@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/testbed/kernel/nl"
@@ -21,6 +22,7 @@ type Set struct {
 	ns      *linux.Namespace
 	conn    *tc.Conn
 	forward *forwarder
+	before  func(topo.PortRef) *ebpf.Program
 
 	wires   map[topo.PortRef]*wire // by the port that sends; as laid
 	noNetem error                  // why there is no delay line, where there is none
@@ -38,9 +40,10 @@ type wire struct {
 }
 
 // Lay puts the forwarding program and the delay line on every cable of a wiring, which then can
-// be connected. delay is the propagation delay of a link in wall time.
-func Lay(w *linux.Wiring, delay func(*topo.Link) time.Duration) (_ *Set, err error) {
-	s := &Set{ns: w.Cables(), wires: map[topo.PortRef]*wire{}}
+// be connected. delay is the propagation delay of a link in wall time; before, if set, gives the program that sees what a port sends before
+// the cable has it.
+func Lay(w *linux.Wiring, delay func(*topo.Link) time.Duration, before func(topo.PortRef) *ebpf.Program) (_ *Set, err error) {
+	s := &Set{ns: w.Cables(), wires: map[topo.PortRef]*wire{}, before: before}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -68,12 +71,23 @@ func Lay(w *linux.Wiring, delay func(*topo.Link) time.Duration) (_ *Set, err err
 	return s, s.layForwarders()
 }
 
+// first is the program that sees what a port sends before the cable does; nil: none.
+func (s *Set) first(d *wire) *ebpf.Program {
+	if s.before == nil {
+		return nil
+	}
+	return s.before(d.from)
+}
+
 // layForwarders puts the forwarding program on every end. It hangs where stages come before it.
 func (s *Set) layForwarders() error {
 	var places, hooks nl.Batch
 	for _, d := range s.wires {
 		tc.AppendHookPlace(&places, d.in, d.from.String())
-		tc.AppendHook(&hooks, d.in, s.forward.prog.FD(), d.from.String())
+		if p := s.first(d); p != nil {
+			tc.AppendHook(&hooks, d.in, p.FD(), d.from.String())
+		}
+		tc.AppendLastHook(&hooks, d.in, s.forward.prog.FD(), d.from.String())
 	}
 	if err := s.conn.Send(&places); err != nil {
 		return err

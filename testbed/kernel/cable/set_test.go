@@ -52,7 +52,7 @@ func lay(t *testing.T) (*linux.Wiring, *Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Lay(w, func(l *topo.Link) time.Duration { return l.Delay })
+	s, err := Lay(w, func(l *topo.Link) time.Duration { return l.Delay }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,8 +102,16 @@ func (s *Set) verifyHooks(d *wire) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(hooks, []uint32{uint32(forward)}) {
-		return fmt.Errorf("the kernel forwards by programs %v, not %v", hooks, forward)
+	want := []uint32{uint32(forward)}
+	if p := s.first(d); p != nil {
+		id, err := idOf(p)
+		if err != nil {
+			return err
+		}
+		want = []uint32{uint32(id), uint32(forward)}
+	}
+	if !slices.Equal(hooks, want) {
+		return fmt.Errorf("the kernel forwards by programs %v, not %v", hooks, want)
 	}
 	return nil
 }

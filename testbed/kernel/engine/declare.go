@@ -23,6 +23,8 @@ type Port struct {
 	Groups   [Priorities]Group
 	// Obey are the priorities whose pauses are obeyed, bit i for priority i. Stuck ones are never served.
 	Obey, Stuck uint8
+	// Sends are the priorities that the port pauses its peer in.
+	Sends uint8
 	// Freed are taken out of their pause, and what comes in for Dropping is dropped: the watchdog's doing.
 	Freed, Dropping uint8
 	// Paced looks for flows that have a rate of their own, and for what DCQCN needs of what arrives. Notice is the least time
@@ -103,7 +105,8 @@ type conf struct {
 	Priority           [64]uint8
 	Obey, Stuck, Freed uint8
 	Paced, Dropping    uint8
-	_                  [3]uint8
+	Sends              uint8
+	_                  [2]uint8
 	Queue              [Priorities]queueConf
 	Group              [Priorities]groupConf
 }
@@ -135,7 +138,7 @@ func (p *Port) encode() conf {
 	perByte := cost(p.Rate)
 	c := conf{
 		Overhead: frameOverhead, Minimum: frameMinimum, Cost: perByte, Quantum: perByte * 64, Priority: p.Priority,
-		Obey: p.Obey, Stuck: p.Stuck, Freed: p.Freed, Dropping: p.Dropping, Notice: uint64(p.Notice),
+		Obey: p.Obey, Stuck: p.Stuck, Freed: p.Freed, Dropping: p.Dropping, Sends: p.Sends, Notice: uint64(p.Notice),
 	}
 	wire := (frame + frameOverhead) * perByte >> 16
 	c.Lag = max(uint64(leastLag), 2*wire)

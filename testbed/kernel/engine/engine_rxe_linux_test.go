@@ -89,7 +89,7 @@ func lay(t *testing.T, change func(*Port)) *bed {
 
 // Declared is a port at 10 Mb/s whose priority 3 is lossless.
 func Declared() Port {
-	p := Port{Rate: lineRate, MTU: 1500, Obey: 1 << 3}
+	p := Port{Rate: lineRate, MTU: 1500, Obey: 1 << 3, Sends: 1 << 3}
 	for d := range p.Priority {
 		p.Priority[d] = uint8(d / 8)
 	}

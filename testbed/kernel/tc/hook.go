@@ -19,13 +19,13 @@ const (
 	clsactID       = 0xffff_0000
 	clsactIngress  = 0xffff_fff2 // TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 	hookPriority   = 1
+	lastPriority   = 2
 	protocolAll    = 0x0300 // ETH_P_ALL in network byte order
 	bpfFD          = 6      // TCA_BPF_FD
 	bpfName        = 7      // TCA_BPF_NAME
 	bpfFlags       = 8      // TCA_BPF_FLAGS
 	bpfID          = 11     // TCA_BPF_ID
 	bpfDirect      = 1      // TCA_BPF_FLAG_ACT_DIRECT
-	hookInfo       = hookPriority<<16 | protocolAll
 	hookName       = "rocebed"
 	classifierKind = "bpf"
 )
@@ -40,10 +40,19 @@ func AppendHookPlace(b *nl.Batch, ifindex int, where string) {
 	b.End()
 }
 
-// AppendHook puts a program (of type SCHED_CLS, by its descriptor) on a device's place.
+// AppendHook puts a program (of type SCHED_CLS, by its descriptor) on a device's place. AppendLastHook puts one behind it, which sees what the
+// first one lets go on (TC_ACT_UNSPEC).
 func AppendHook(b *nl.Batch, ifindex, program int, where string) {
+	appendHook(b, ifindex, program, hookPriority, where)
+}
+
+func AppendLastHook(b *nl.Batch, ifindex, program int, where string) {
+	appendHook(b, ifindex, program, lastPriority, where)
+}
+
+func appendHook(b *nl.Batch, ifindex, program int, priority uint32, where string) {
 	b.Begin(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, where+": add program")
-	appendFilterHeader(b, ifindex, hookInfo)
+	appendFilterHeader(b, ifindex, priority<<16|protocolAll)
 	b.AttrString(tcaKind, classifierKind)
 	b.Nest(tcaOptions, func() {
 		b.AttrU32(bpfFD, uint32(program))

@@ -1,0 +1,165 @@
+//go:build linux
+
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rocebed/rocebed/datapath/asic"
+	"github.com/rocebed/rocebed/datapath/dcqcn"
+	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
+	"github.com/rocebed/rocebed/testbed/kernel/tc"
+	"github.com/rocebed/rocebed/testbed/silicon"
+	"github.com/rocebed/rocebed/topo"
+)
+
+// declaration is what is declared about the sending side of a port: a tree of the kernel's own disciplines, or what the
+// port engine is told.
+type declaration struct {
+	tree tc.Port
+	port *engine.Port // nil: without the engine
+}
+
+func (d declaration) rate() topo.Rate {
+	if d.port != nil {
+		return d.port.Rate
+	}
+	return d.tree.Rate
+}
+
+func (d declaration) withRate(r topo.Rate) declaration {
+	if d.port != nil {
+		p := *d.port
+		p.Rate = r
+		d.port = &p
+		return d
+	}
+	d.tree.Rate = r
+	return d
+}
+
+// Check says what of it can't be.
+func (d declaration) Check() error {
+	if d.port != nil {
+		return d.port.Check()
+	}
+	return d.tree.Check()
+}
+
+// objects are the qdiscs and classes of a port.
+func (d declaration) objects(number int) []tc.Object {
+	if d.port != nil {
+		return []tc.Object{{ID: engine.Handle(number), Parent: tc.Root, Spec: tc.Engine{}}}
+	}
+	return d.tree.Tree()
+}
+
+// declared is what a port is declared to be before any fault.
+func (f *Fabric) declared(p topo.PlanPort, n *topo.Node) (declaration, error) {
+	if !f.cfg.engine {
+		return declaration{tree: f.cfg.port(p, n.Role)}, nil
+	}
+	l := &f.cfg.Plan.Topology.Links[p.Link]
+	port := &engine.Port{Rate: wallRate(l.Rate, f.cfg.Dilation), MTU: l.MTU}
+	if n.Role == topo.Host {
+		f.cfg.hostPort(port, n.Name)
+		return declaration{port: port}, nil
+	}
+	s, index, err := f.cfg.switchSettings(n, p.Ref)
+	if err != nil {
+		return declaration{}, err
+	}
+	f.cfg.switchPort(port, s, index, l)
+	return declaration{port: port}, nil
+}
+
+// hostPort declares a host's port: deep queues, which rxe's own throttle keeps short, and pauses obeyed where the fabric
+// has lossless priorities.
+func (c *Config) hostPort(p *engine.Port, host string) {
+	m := c.NICs.Of(host)
+	dscp := link.DefaultPriorities()
+	if own := silicon.Priorities(m.Priorities); own != nil {
+		dscp = *own
+	}
+	p.Priority = dscp
+	for i := range p.Queues {
+		p.Queues[i] = engine.Queue{Reserved: hostQueue, Weight: 1}
+	}
+	p.Queues[6].Weight, p.Queues[7].Weight = 0, 0
+	if sw := c.neighbour(host); sw != nil && sw.PFC != nil {
+		p.Obey = silicon.PFCPriorities(sw.PFC)
+	}
+	if m.PFC != nil && m.PFC.Priorities != nil {
+		p.Obey = m.PFC.Priorities.Bits()
+	}
+	if d := c.dcqcn(host); d != nil {
+		p.Paced, p.Notice = true, c.Dilation.Wall(d.MinTimeBetweenCNPs)
+	}
+}
+
+// switchSettings are a switch's, as the software switch would have them, and the index of a port in them.
+func (c *Config) switchSettings(n *topo.Node, ref topo.PortRef) (s asic.Settings, index int, err error) {
+	m := c.Switches.Of(n.Name)
+	if s, err = silicon.SwitchSettings(&m, c.Plan, n); err != nil {
+		return s, 0, err
+	}
+	ports := c.Plan.Ports(n.Name)
+	configs := silicon.PortConfigs(c.Plan, ports)
+	room := s.Shared(configs)
+	for i, p := range ports {
+		own := s.PortSettings(i)
+		own.PFC.Response = c.reaction()
+		s.Ports[i] = own
+		if p.Ref == ref {
+			index = i
+		}
+	}
+	if m.Memory == 0 { // what is shared doesn't shrink because agents take their time
+		s.Buffer += dcqcn.Bytes(room - s.Shared(configs))
+	} else if left := s.Shared(configs); left < 0 {
+		return s, 0, fmt.Errorf("%s: memory %v doesn't hold reserves and headroom of %d ports: %v more are needed, as pauses take up to %v to be obeyed here",
+			n.Name, m.Memory, len(ports), topo.Bytes(-left), c.reaction())
+	}
+	return s, index, nil
+}
+
+// switchPort declares a switch's port.
+func (c *Config) switchPort(p *engine.Port, s asic.Settings, index int, l *topo.Link) {
+	own := s.PortSettings(index)
+	config := asic.PortConfig{Rate: uint64(l.Rate), Delay: l.Delay}
+	p.Priority, p.Obey, p.Stuck, p.Sends = own.DSCP, own.PFC.Obey, own.Stuck, own.PFC.Send
+	for i := range own.Queues {
+		q := &own.Queues[i]
+		p.Queues[i] = engine.Queue{Reserved: topo.Bytes(q.Reserved), Alpha: uint32(q.Alpha), Weight: q.Weight, Rate: wallRate(topo.Rate(q.Rate), c.Dilation)}
+		if q.ECN != nil {
+			p.Queues[i].Marking = &engine.Marking{Kmin: topo.Bytes(q.ECN.Kmin), Kmax: topo.Bytes(q.ECN.Kmax), Pmax: topo.Fraction(q.ECN.Pmax)}
+		}
+		g := &own.Groups[i]
+		p.Groups[i] = engine.Group{
+			Lossless: g.Lossless, Reserved: topo.Bytes(g.Reserved), XOFF: topo.Bytes(g.XOFF), Alpha: uint32(g.Alpha), XON: topo.Bytes(g.XONOffset),
+			Headroom: topo.Bytes(own.HeadroomOf(i, &config)),
+		}
+	}
+}
+
+// leastReaction is what a pause is given to be obeyed, in wall time: from the crossing of a threshold, through the ring, the agent and
+// the frame, to the silence of the peer. Runs measure it, and fail where its 99.9th percentile was more.
+const leastReaction = 25 * time.Millisecond
+
+// reaction is that in fabric time.
+func (c *Config) reaction() time.Duration { return c.Dilation.Fabric(leastReaction) }
+
+// dcqcn is a host's DCQCN; nil: none.
+func (c *Config) dcqcn(host string) *dcqcn.Params {
+	m := c.NICs.Of(host)
+	if m.DCQCN == nil {
+		return nil
+	}
+	p, err := m.DCQCN.Params()
+	if err != nil {
+		return nil // it was refused when the scenario was read
+	}
+	return p
+}
