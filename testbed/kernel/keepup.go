@@ -9,6 +9,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -30,6 +31,7 @@ type baseline struct {
 	softnet map[int]uint64
 	loops   map[string]loop.Stats
 	cpus    cpuTimes
+	ports   map[topo.PortRef]engine.Reading // of the engine
 }
 
 // JudgeKeepUp makes KeepUp judge from now on.
@@ -46,6 +48,12 @@ func (f *Fabric) JudgeKeepUp() (err error) {
 	}
 	if f.watch != nil {
 		f.watch.forget()
+	}
+	base.ports = map[topo.PortRef]engine.Reading{}
+	for ref, number := range f.numbers {
+		if base.ports[ref], err = f.engine.Read(number); err != nil {
+			return err
+		}
 	}
 	f.mu.Lock()
 	f.base = base

@@ -118,10 +118,29 @@ func (f *Fabric) eachPort(do func(topo.PortRef, *shaperTally)) {
 			continue
 		}
 		for _, p := range f.Plan().Ports(f.Topology().Nodes[i].Name) {
-			t := f.watch.seen(p.Ref)
+			t := f.tally(p.Ref)
 			do(p.Ref, &t)
 		}
 	}
+}
+
+// tally is how a port has done. The engine knows itself what of its line's time it lost.
+func (f *Fabric) tally(ref topo.PortRef) shaperTally {
+	if f.engine == nil {
+		return f.watch.seen(ref)
+	}
+	t := shaperTally{rate: wallRate(f.Plan().Link(ref).Rate, f.cfg.Dilation)}
+	r, err := f.engine.Read(f.numbers[ref])
+	if err != nil { // KeepUp says so
+		return t
+	}
+	f.mu.Lock()
+	base := f.base.ports[ref]
+	f.mu.Unlock()
+	bytes, frames := r.Sent()
+	wasBytes, wasFrames := base.Sent()
+	t.sent, t.lost = t.wire(bytes-wasBytes, frames-wasFrames), r.Late-base.Late
+	return t
 }
 
 // shapers are the metrics of what was watched.

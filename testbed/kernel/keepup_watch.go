@@ -68,7 +68,7 @@ func watchShapers(f *Fabric) (*shaperWatch, error) {
 	w := &shaperWatch{f: f, stop: make(chan struct{}), tallies: map[topo.PortRef]*shaperTally{}}
 	for i := range f.Topology().Nodes {
 		n := &watchedNode{node: f.nodes[f.Topology().Nodes[i].Name]}
-		if n.foreign() {
+		if n.foreign() || f.engine != nil { // the engine's ports know themselves
 			continue
 		}
 		if err := n.ns.Do(func() (err error) { n.conn, err = tc.Open(); return err }); err != nil {

@@ -431,8 +431,11 @@ int port_enqueue(__u64 *ctx)
 		p->lost++;
 		bpf_qdisc_skb_drop(skb, to_free);
 	}
-	if (!p->packets && p->free_at < now)
-		p->free_at = now;
+	if (!p->packets) {
+		p->held = 0;
+		if (p->free_at < now)
+			p->free_at = now;
+	}
 	if (f) {
 		if (!f->list.packets) {
 			f->after = q->in;
@@ -592,6 +595,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 		look(id, i, now, looked_after);
 	may = p->may;
 	if (!may) {
+		p->held = 1;
 		if (p->wake != NEVER)
 			bpf_qdisc_watchdog_schedule(sch, p->wake, 0);
 		return NULL;
@@ -650,8 +654,14 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	q->tx_bytes += len;
 	p->packets--;
 	t = p->free_at;
-	if (t + c->lag < now)
+	if (p->held) { /* the line was idle for want of what may go */
+		if (t < now)
+			t = now;
+		p->held = 0;
+	} else if (t + c->lag < now) {
+		p->late += now - c->lag - t;
 		t = now - c->lag;
+	}
 	p->free_at = t + (wire * c->cost >> 16);
 
 	node_id = c->node;

@@ -97,7 +97,8 @@ struct port_state {
 	__u32 last;        /* the weighted queue that was served last */
 	__u64 wake;        /* when one of those that may not send now may */
 	__u32 may;         /* queues that may send now */
-	__u32 pad;
+	__u32 held;        /* when it was looked at last, all that waited was paused or paced */
+	__u64 late;        /* ns of the line that were lost because it was served late, beyond its lag */
 	__u64 slot_drops;  /* frames dropped because all slots were taken */
 	__u64 lost;        /* frames that could not be taken back from their slot; always 0 */
 	struct queue queue[PRIORITIES];

@@ -10,11 +10,20 @@ import (
 
 // Reading is what a port is doing and has done.
 type Reading struct {
-	Packets   int    // waiting
-	SlotDrops uint64 // frames dropped because more waited than the port has places for
+	Packets   int           // waiting
+	Late      time.Duration // of the line's time, lost because it was served late
+	SlotDrops uint64        // frames dropped because more waited than the port has places for
 	Queues    [Priorities]QueueReading
 	Groups    [Priorities]GroupReading
 	Arrived   ArrivalReading
+}
+
+// Sent is what the port has sent altogether.
+func (r *Reading) Sent() (bytes, frames uint64) {
+	for i := range r.Queues {
+		bytes, frames = bytes+r.Queues[i].TxBytes, frames+r.Queues[i].TxFrames
+	}
+	return bytes, frames
 }
 
 // QueueReading is a queue's. Sizes are bytes of frames.
@@ -58,7 +67,8 @@ type portState struct {
 	FreeAt                      uint64
 	Packets, Spare, Fresh, Last uint32
 	Wake                        uint64
-	May, _                      uint32
+	May, Held                   uint32
+	Late                        uint64
 	SlotDrops, Lost             uint64
 	Queue                       [Priorities]queueState
 }

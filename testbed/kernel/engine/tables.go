@@ -84,7 +84,7 @@ func (t *Tables) Read(number int) (r Reading, err error) {
 		return r, fmt.Errorf("port engine: port %d: %w", number, err)
 	}
 	now := Now()
-	r.Packets, r.SlotDrops = int(s.Packets), s.SlotDrops
+	r.Packets, r.SlotDrops, r.Late = int(s.Packets), s.SlotDrops, time.Duration(s.Late)
 	if s.Lost > 0 {
 		return r, fmt.Errorf("port engine: port %d has lost track of %d frames: a bug", number, s.Lost)
 	}
