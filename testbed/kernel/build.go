@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -34,9 +35,10 @@ type Fabric struct {
 	base      baseline
 	disturbed disturbances
 	watch     *shaperWatch
-	engine    *engine.Engine       // nil: ports are trees of the kernel's own disciplines
-	numbers   map[topo.PortRef]int // of the engine's ports
-	agent     *agent.Agent         // of the engine's ports
+	engine    *engine.Engine                                  // nil: ports are trees of the kernel's own disciplines
+	numbers   map[topo.PortRef]int                            // of the engine's ports
+	agent     *agent.Agent                                    // of the engine's ports
+	portBase  atomic.Pointer[map[topo.PortRef]engine.Reading] // of the engine's ports, when KeepUp began to judge
 
 	mu       sync.Mutex
 	warnings []string

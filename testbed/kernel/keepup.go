@@ -31,7 +31,6 @@ type baseline struct {
 	softnet map[int]uint64
 	loops   map[string]loop.Stats
 	cpus    cpuTimes
-	ports   map[topo.PortRef]engine.Reading // of the engine
 }
 
 // JudgeKeepUp makes KeepUp judge from now on.
@@ -49,12 +48,13 @@ func (f *Fabric) JudgeKeepUp() (err error) {
 	if f.watch != nil {
 		f.watch.forget()
 	}
-	base.ports = map[topo.PortRef]engine.Reading{}
+	ports := map[topo.PortRef]engine.Reading{}
 	for ref, number := range f.numbers {
-		if base.ports[ref], err = f.engine.Read(number); err != nil {
+		if ports[ref], err = f.engine.Read(number); err != nil {
 			return err
 		}
 	}
+	f.portBase.Store(&ports)
 	f.mu.Lock()
 	f.base = base
 	f.mu.Unlock()

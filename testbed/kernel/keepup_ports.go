@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -134,9 +135,10 @@ func (f *Fabric) tally(ref topo.PortRef) shaperTally {
 	if err != nil { // KeepUp says so
 		return t
 	}
-	f.mu.Lock()
-	base := f.base.ports[ref]
-	f.mu.Unlock()
+	var base engine.Reading
+	if all := f.portBase.Load(); all != nil {
+		base = (*all)[ref]
+	}
 	bytes, frames := r.Sent()
 	wasBytes, wasFrames := base.Sent()
 	t.sent, t.lost = t.wire(bytes-wasBytes, frames-wasFrames), r.Late-base.Late
