@@ -64,7 +64,7 @@ func (c *collector) enginePort(n *topo.Node, ref topo.PortRef, r *engine.Reading
 			c.add("queue_high_water_bytes", float64(q.HighWater), ref.Node, ref.Port, number)
 			c.add("ecn_marked", float64(q.Marked), ref.Node, ref.Port, "queue"+number)
 		}
-		if i != byCustom && g.HeadroomHigh == 0 && g.HeadroomDrops == 0 && g.XOFFs == 0 && q.RxPauses == 0 && t.TxPauses[i] == 0 {
+		if i != byCustom && g.HeadroomHigh == 0 && g.HeadroomDrops == 0 && g.XOFFs == 0 && q.RxPauses == 0 && t.TxPauses[i]+g.TxPauses == 0 {
 			continue
 		}
 		if n.Role == topo.Switch {
@@ -73,7 +73,7 @@ func (c *collector) enginePort(n *topo.Node, ref topo.PortRef, r *engine.Reading
 			c.add("pfc_xoffs", float64(g.XOFFs), ref.Node, ref.Port, number)
 		}
 		c.add("rx_prio_pause", float64(q.RxPauses), ref.Node, ref.Port, number)
-		c.add("tx_prio_pause", float64(t.TxPauses[i]), ref.Node, ref.Port, number)
+		c.add("tx_prio_pause", float64(t.TxPauses[i]+g.TxPauses), ref.Node, ref.Port, number)
 		c.add("rx_prio_pause_duration", fabric(q.PausedTime), ref.Node, ref.Port, number)
 		c.add("tx_prio_pause_duration", fabric(t.Paused[i]), ref.Node, ref.Port, number)
 	}

@@ -62,7 +62,7 @@ func (f *Fabric) declared(p topo.PlanPort, n *topo.Node) (declaration, error) {
 		return declaration{tree: f.cfg.port(p, n.Role)}, nil
 	}
 	l := &f.cfg.Plan.Topology.Links[p.Link]
-	port := &engine.Port{Rate: wallRate(l.Rate, f.cfg.Dilation), MTU: l.MTU}
+	port := &engine.Port{Rate: wallRate(l.Rate, f.cfg.Dilation), MTU: l.MTU, MAC: [6]byte(p.MAC)}
 	if n.Role == topo.Host {
 		f.cfg.hostPort(port, n.Name)
 		return declaration{port: port}, nil

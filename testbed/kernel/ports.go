@@ -44,6 +44,9 @@ func newPorts(ns *linux.Namespace, declared map[string]declaration, e *engine.En
 	for _, l := range ns.Links() {
 		if e != nil {
 			tc.AppendHook(&b, l.Index, e.Arrive().FD(), p.ref(l.Port).String())
+			if declared[l.Port].port.Sends != 0 {
+				tc.AppendEgressHook(&b, l.Index, e.Pause().FD(), p.ref(l.Port).String())
+			}
 		}
 	}
 	if err := p.conn.Send(&b); err != nil {

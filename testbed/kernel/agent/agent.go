@@ -142,6 +142,10 @@ func (a *agent) take(e engine.Event) error {
 		if p := a.pausing[e.Port]; p != nil {
 			return p.xon(e.At, e.Priority)
 		}
+	case engine.Told:
+		if p := a.pausing[e.Port]; p != nil {
+			p.told[e.Priority&7] = e.At
+		}
 	case engine.Obeyed:
 		if p := a.pausing[a.peers[e.Port]]; p != nil {
 			if took, ok := p.obeyed(e.At, e.Priority); ok {

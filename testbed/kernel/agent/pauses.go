@@ -18,12 +18,11 @@ type pausing struct {
 	*Port
 	fd    int // a raw socket past the port's queues
 	state link.Pauser
-	asked [8]time.Duration // when the group of a priority asked for the pause that its peer has not begun yet
+	told  [8]time.Duration // when the kernel told the peer of a pause that it has not begun yet
 }
 
 // xoff and xon take what an ingress group asks for.
 func (p *pausing) xoff(at time.Duration, priority uint8) error {
-	p.asked[priority&7] = at
 	if p.state.XOFF(loop.Time(at), priority) {
 		return p.send(at)
 	}
@@ -57,11 +56,12 @@ func (p *pausing) send(now time.Duration) error {
 	return nil // a link that is down loses pauses as it loses everything
 }
 
-// obeyed takes word that the peer has begun to be silent, and says how long that took; false: nobody had asked.
+// obeyed takes word that the peer has begun to be silent, and says how long that took since the first frame came that found the threshold reached;
+// false: none had come, so that nothing was taken of the headroom.
 func (p *pausing) obeyed(at time.Duration, priority uint8) (took time.Duration, ok bool) {
-	asked := p.asked[priority&7]
-	p.asked[priority&7] = 0
-	return at - asked, asked != 0 && at >= asked
+	told := p.told[priority&7]
+	p.told[priority&7] = 0
+	return at - told, told != 0 && at >= told
 }
 
 func (p *pausing) read(now time.Duration) (r PortReading) {

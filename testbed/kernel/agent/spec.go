@@ -73,7 +73,8 @@ type NICReading struct {
 	Limited                        int    // queue pairs below line rate now
 }
 
-// ReactionReading is how long pauses took, in wall time, from a group's crossing of its threshold to its peer's silence.
+// ReactionReading is how long pauses took, in wall time, from the first frame that found a group's threshold reached to its peer's silence: that is for how long
+// frames still came.
 type ReactionReading struct {
 	Count          uint64
 	P50, P999, Max time.Duration

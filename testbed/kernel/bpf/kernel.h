@@ -22,12 +22,16 @@ struct bpf_spin_lock;
 
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_LRU_HASH = 9, MAP_RINGBUF = 27 };
 enum { BPF_ANY = 0 };
+enum { ACT_UNSPEC = -1, ACT_OK = 0, ACT_SHOT = 2, ACT_STOLEN = 4 };
 
 /* Helpers, by their numbers in include/uapi/linux/bpf.h. */
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, __u64 flags) = (void *)2;
 static __u64 (*now_ns)(void) = (void *)5;
 static __u32 (*random32)(void) = (void *)7;
+static long (*store_bytes)(struct __sk_buff *skb, __u32 offset, const void *from, __u32 len, __u64 flags) = (void *)9;
+static long (*clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) = (void *)13;
+static long (*change_tail)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)38;
 static long (*load_bytes)(const struct __sk_buff *skb, __u32 offset, void *to, __u32 len) = (void *)26;
 static long (*spin_lock)(struct bpf_spin_lock *lock) = (void *)93;
 static long (*spin_unlock)(struct bpf_spin_lock *lock) = (void *)94;

@@ -116,13 +116,14 @@ INLINE void tell(__u64 now, __u32 port, __u8 kind, __u8 priority)
 
 #define ETH_IPV4 0x0008
 #define ETH_IPV6 0xdd86
+#define ETH_PAUSE 0x0888
 #define ROCE_PORT 0xb712 /* 4791 in network order */
 
 struct head {
 	__u8 dscp;
+	__u8 pause;
 	__u8 roce;
 	__u8 opcode;
-	__u8 pad;
 	__u32 qpn;
 	__u8 daddr[16];
 };
@@ -135,6 +136,7 @@ INLINE void read_head(struct sk_buff *skb, struct head *h)
 
 	h->dscp = 0;
 	h->roce = 0;
+	h->pause = 0;
 	if (bpf_dynptr_from_skb(skb, 0, &d))
 		return;
 	b = len >= 74 ? bpf_dynptr_slice(&d, 0, buf, 74) : NULL;
@@ -147,6 +149,7 @@ INLINE void read_head(struct sk_buff *skb, struct head *h)
 			h->dscp = (*(__u8 *)(b + 14) & 15) << 2 | b[15] >> 6;
 			return;
 		}
+		h->pause = *(__u16 *)(b + 12) == ETH_PAUSE;
 		if (*(__u16 *)(b + 12) != ETH_IPV4)
 			return;
 		h->dscp = b[15] >> 2;
@@ -359,6 +362,23 @@ int port_enqueue(__u64 *ctx)
 		goto drop;
 	now = now_ns();
 	read_head(skb, &h);
+	if (h.pause) {
+		number = take_slot(c, p, &s);
+		if (!number || !s) {
+			p->slot_drops++;
+			goto drop;
+		}
+		s->len = len;
+		skb = kptr_xchg(&s->skb, skb);
+		if (skb) {
+			p->lost++;
+			bpf_qdisc_skb_drop(skb, to_free);
+		}
+		append(c, &p->express, s, number);
+		sch->q.qlen++;
+		sch->qstats.backlog += len;
+		return 0;
+	}
 	priority = c->priority[h.dscp & 63] & 7;
 	q = &p->queue[priority];
 	if (c->dropping & 1 << priority) {
@@ -581,7 +601,26 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	__u32 len, may = 0;
 	int looked_after, pick, resume = 0, lossless;
 
-	if (!c || !p || !p->packets)
+	if (!c || !p)
+		return NULL;
+	if (p->express.packets) { /* right behind what is on the line; the few bytes are not charged */
+		number = p->express.first;
+		s = slot_at(c, number);
+		if (!s)
+			return NULL;
+		p->express.first = s->next;
+		p->express.packets--;
+		len = s->len;
+		skb = kptr_xchg(&s->skb, NULL);
+		s->next = p->spare;
+		p->spare = number;
+		sch->q.qlen--;
+		sch->qstats.backlog -= len;
+		if (skb)
+			bpf_qdisc_bstats_update(sch, skb);
+		return skb;
+	}
+	if (!p->packets)
 		return NULL;
 	now = now_ns();
 	if (p->free_at > now) {
@@ -688,6 +727,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 			g->held -= rest;
 			if (g->xoff && resumes(node, g, gc)) {
 				g->xoff = 0;
+				g->told = 0;
 				resume = 1;
 			}
 		}
@@ -745,6 +785,7 @@ void port_reset(__u64 *ctx)
 	}
 	bpf_iter_num_destroy(&it);
 	p->packets = 0;
+	p->express.packets = 0;
 	p->fresh = 0;
 	p->spare = 0;
 }
@@ -798,34 +839,34 @@ int mark(struct __sk_buff *skb)
 	__u64 bytes;
 
 	if (!c || !p)
-		return -1; /* TC_ACT_UNSPEC: on to the cable */
+		return ACT_UNSPEC; /* on to the cable */
 	if (load_bytes(skb, 14, b, 2))
-		return -1;
+		return ACT_UNSPEC;
 	if (skb->protocol == ETH_IPV4)
 		tos = b[1];
 	else if (skb->protocol == ETH_IPV6)
 		tos = b[0] << 4 | b[1] >> 4;
 	else
-		return -1;
+		return ACT_UNSPEC;
 	if ((tos & 3) == 0 || (tos & 3) == 3)
-		return -1;
+		return ACT_UNSPEC;
 	i = c->priority[tos >> 2 & 63] & 7;
 	qc = &c->queue[i];
 	if (!qc->kmax)
-		return -1;
+		return ACT_UNSPEC;
 	qi = *port * PRIORITIES + i;
 	m = map_lookup(&marks, &qi);
 	if (!m)
-		return -1;
+		return ACT_UNSPEC;
 	m->seen++;
 	bytes = p->queue[i].bytes;
 	if (bytes <= qc->kmin)
-		return -1;
+		return ACT_UNSPEC;
 	if (bytes <= qc->kmax && random32() >= (bytes - qc->kmin) * qc->slope >> 8)
-		return -1;
+		return ACT_UNSPEC;
 	ecn_set_ce(skb);
 	m->marked++;
-	return -1;
+	return ACT_UNSPEC;
 }
 
 /* Arrival: what comes in at a port of a switch or a host. */
@@ -957,6 +998,56 @@ INLINE int take_roce(struct __sk_buff *skb, __u32 port, const struct port_conf *
 	return cnp;
 }
 
+/* What a clone that is to become a pause frame is marked with, and its priority. */
+#define PAUSE_MARK 0x726f6300
+
+/* A frame of a group that asks for a pause, and whose peer has not been told: tell it. The frame that came in lends a clone. */
+INLINE void tell_peer(struct __sk_buff *skb, __u32 port, const struct port_conf *c)
+{
+	__u8 b[2], tos, i;
+	struct group *g;
+	__u32 gi;
+
+	if (load_bytes(skb, 14, b, 2))
+		return;
+	tos = skb->protocol == ETH_IPV4 ? b[1] : b[0] << 4 | b[1] >> 4;
+	i = c->priority[tos >> 2 & 63] & 7;
+	gi = port * PRIORITIES + i;
+	g = map_lookup(&groups, &gi);
+	if (!g || !g->xoff || g->told || !(c->sends >> i & 1))
+		return;
+	g->told = 1;
+	tell(now_ns(), port, EVENT_TOLD, i);
+	skb->mark = PAUSE_MARK | i;
+	if (!clone_redirect(skb, skb->ifindex, 0))
+		g->tx_pause++;
+	skb->mark = 0;
+}
+
+/* Departure into the port's queues: what arrive marked becomes a pause frame. */
+SEC("tc")
+int pause(struct __sk_buff *skb)
+{
+	__u32 at = skb->ifindex, *port, i = skb->mark & 7;
+	struct port_conf *c;
+	__u8 f[60] = {0x01, 0x80, 0xc2, 0, 0, 0x01};
+
+	if ((skb->mark & ~7) != PAUSE_MARK)
+		return ACT_UNSPEC;
+	port = map_lookup(&arrivals, &at);
+	c = port ? map_lookup(&port_confs, port) : NULL;
+	if (!c || change_tail(skb, 60, 0))
+		return ACT_SHOT;
+	__builtin_memcpy(f + 6, c->mac, 6);
+	f[12] = 0x88, f[13] = 0x08, f[14] = 0x01, f[15] = 0x01;
+	f[17] = 1 << i;
+	f[18 + 2 * i] = f[19 + 2 * i] = 0xff;
+	if (store_bytes(skb, 0, f, 60, 0))
+		return ACT_SHOT;
+	skb->mark = 0;
+	return ACT_UNSPEC;
+}
+
 SEC("tc")
 int arrive(struct __sk_buff *skb)
 {
@@ -965,12 +1056,14 @@ int arrive(struct __sk_buff *skb)
 	struct port_state *p = port ? map_lookup(&port_states, port) : NULL;
 
 	if (!c || !p)
-		return -1;
-	if (skb->protocol == 0x0888) {
+		return ACT_UNSPEC;
+	if (skb->protocol == ETH_PAUSE) {
 		take_pauses(skb, *port, c, p);
-		return 4; /* TC_ACT_STOLEN: it ends here, and is no loss */
+		return ACT_STOLEN; /* it ends here, and is no loss */
 	}
+	if (c->sends && (skb->protocol == ETH_IPV4 || skb->protocol == ETH_IPV6))
+		tell_peer(skb, *port, c);
 	if (c->paced && (skb->protocol == ETH_IPV4 || skb->protocol == ETH_IPV6) && take_roce(skb, *port, c, c->notice))
-		return 4; /* a CNP: it was for the NIC */
-	return -1;
+		return ACT_STOLEN; /* a CNP: it was for the NIC */
+	return ACT_UNSPEC;
 }

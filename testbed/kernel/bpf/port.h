@@ -48,7 +48,8 @@ struct port_conf {
 	__u8  paced;      /* flows with a rate of their own are looked for */
 	__u8  dropping;   /* priorities whose frames the watchdog drops */
 	__u8  sends;      /* priorities that the peer is paused in */
-	__u8  pad[2];
+	__u8  mac[6];     /* the source of its pause frames */
+	__u8  pad[4];
 	struct queue_conf queue[PRIORITIES];
 	struct group_conf group[PRIORITIES];
 };
@@ -86,7 +87,8 @@ struct group {
 	__u64 high, head_high;
 	__u64 xoffs, headroom_drops;
 	__u32 xoff;        /* it asks its peer for a pause */
-	__u32 pad;
+	__u32 told;        /* the peer has been told */
+	__u64 tx_pause;    /* pause frames that told it; the agent's come besides */
 };
 
 struct port_state {
@@ -101,6 +103,7 @@ struct port_state {
 	__u64 late;        /* ns of the line that were lost because it was served late, beyond its lag */
 	__u64 slot_drops;  /* frames dropped because all slots were taken */
 	__u64 lost;        /* frames that could not be taken back from their slot; always 0 */
+	struct list express; /* pause frames, before everything */
 	struct queue queue[PRIORITIES];
 };
 
@@ -154,6 +157,7 @@ enum event_kind {
 	EVENT_OBEYED,   /* the port was paused */
 	EVENT_CNP,      /* a CNP came in */
 	EVENT_MARKED,   /* a marked packet came in whose flow is due a CNP */
+	EVENT_TOLD,     /* the first frame after a threshold was reached came in, and the kernel has told the peer */
 };
 
 struct event {

@@ -34,6 +34,7 @@ const (
 	PortMapSlots         = "slots"
 	PortProgArrive       = "arrive"
 	PortProgMark         = "mark"
+	PortProgPause        = "pause"
 	PortProgPortDequeue  = "port_dequeue"
 	PortProgPortDestroy  = "port_destroy"
 	PortProgPortEnqueue  = "port_enqueue"
@@ -86,6 +87,7 @@ type PortSpecs struct {
 type PortProgramSpecs struct {
 	Arrive      *ebpf.ProgramSpec `ebpf:"arrive"`
 	Mark        *ebpf.ProgramSpec `ebpf:"mark"`
+	Pause       *ebpf.ProgramSpec `ebpf:"pause"`
 	PortDequeue *ebpf.ProgramSpec `ebpf:"port_dequeue"`
 	PortDestroy *ebpf.ProgramSpec `ebpf:"port_destroy"`
 	PortEnqueue *ebpf.ProgramSpec `ebpf:"port_enqueue"`
@@ -194,6 +196,7 @@ type PortVariables struct {
 type PortPrograms struct {
 	Arrive      *ebpf.Program `ebpf:"arrive"`
 	Mark        *ebpf.Program `ebpf:"mark"`
+	Pause       *ebpf.Program `ebpf:"pause"`
 	PortDequeue *ebpf.Program `ebpf:"port_dequeue"`
 	PortDestroy *ebpf.Program `ebpf:"port_destroy"`
 	PortEnqueue *ebpf.Program `ebpf:"port_enqueue"`
@@ -205,6 +208,7 @@ func (p *PortPrograms) Close() error {
 	return _PortClose(
 		p.Arrive,
 		p.Mark,
+		p.Pause,
 		p.PortDequeue,
 		p.PortDestroy,
 		p.PortEnqueue,

@@ -85,6 +85,9 @@ func (e *Engine) Close() error {
 	return err
 }
 
+// Pause is the program for a port's egress, before its queues.
+func (e *Engine) Pause() *ebpf.Program { return e.coll.Programs["pause"] }
+
 // Mark is the program for the near end of cables, before what carries frames on; Arrive is the one for a port's
 // ingress.
 func (e *Engine) Mark() *ebpf.Program   { return e.coll.Programs["mark"] }

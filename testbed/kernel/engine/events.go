@@ -21,9 +21,10 @@ const (
 	Obeyed                      // a port was paused
 	CNP                         // a CNP came in
 	Marked                      // a marked packet came in whose flow is due a notice
+	Told                        // the first frame after a threshold was reached came in, and the kernel has told the peer
 )
 
-var eventNames = [...]string{XOFF: "xoff", XON: "xon", Obeyed: "obeyed", CNP: "cnp", Marked: "marked"}
+var eventNames = [...]string{XOFF: "xoff", XON: "xon", Obeyed: "obeyed", CNP: "cnp", Marked: "marked", Told: "told"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) && eventNames[k] != "" {

@@ -44,6 +44,7 @@ type GroupReading struct {
 	Held, Headroom, Lossy   uint64
 	HighWater, HeadroomHigh uint64
 	XOFFs, HeadroomDrops    uint64
+	TxPauses                uint64 // pause frames that the kernel sent for the group; those of an agent come besides
 	Pausing                 bool
 }
 
@@ -70,12 +71,14 @@ type portState struct {
 	May, Held                   uint32
 	Late                        uint64
 	SlotDrops, Lost             uint64
+	Express                     list
 	Queue                       [Priorities]queueState
 }
 
 type groupState struct {
 	Held, Head, Lossy, High, HeadHigh, XOFFs, HeadroomDrops uint64
-	XOFF, _                                                 uint32
+	XOFF, Told                                              uint32
+	TxPause                                                 uint64
 }
 
 type nodeState struct {

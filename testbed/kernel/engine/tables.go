@@ -100,7 +100,7 @@ func (t *Tables) Read(number int) (r Reading, err error) {
 		}
 		r.Groups[i] = GroupReading{
 			Held: g.Held, Headroom: g.Head, Lossy: g.Lossy, HighWater: g.High, HeadroomHigh: g.HeadHigh, XOFFs: g.XOFFs, HeadroomDrops: g.HeadroomDrops,
-			Pausing: g.XOFF != 0,
+			Pausing: g.XOFF != 0, TxPauses: g.TxPause,
 		}
 	}
 	errs = append(errs, t.maps["arrival_counts"].Lookup(uint32(number), &r.Arrived))

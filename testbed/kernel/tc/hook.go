@@ -18,6 +18,7 @@ const (
 	clsact         = 0xffff_fff1 // TC_H_CLSACT
 	clsactID       = 0xffff_0000
 	clsactIngress  = 0xffff_fff2 // TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
+	clsactEgress   = 0xffff_fff3 // TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 	hookPriority   = 1
 	lastPriority   = 2
 	protocolAll    = 0x0300 // ETH_P_ALL in network byte order
@@ -43,16 +44,21 @@ func AppendHookPlace(b *nl.Batch, ifindex int, where string) {
 // AppendHook puts a program (of type SCHED_CLS, by its descriptor) on a device's place. AppendLastHook puts one behind it, which sees what the
 // first one lets go on (TC_ACT_UNSPEC).
 func AppendHook(b *nl.Batch, ifindex, program int, where string) {
-	appendHook(b, ifindex, program, hookPriority, where)
+	appendHook(b, ifindex, program, clsactIngress, hookPriority, where)
 }
 
 func AppendLastHook(b *nl.Batch, ifindex, program int, where string) {
-	appendHook(b, ifindex, program, lastPriority, where)
+	appendHook(b, ifindex, program, clsactIngress, lastPriority, where)
 }
 
-func appendHook(b *nl.Batch, ifindex, program int, priority uint32, where string) {
+// AppendEgressHook puts a program on a device's egress, before its queues.
+func AppendEgressHook(b *nl.Batch, ifindex, program int, where string) {
+	appendHook(b, ifindex, program, clsactEgress, hookPriority, where)
+}
+
+func appendHook(b *nl.Batch, ifindex, program int, parent, priority uint32, where string) {
 	b.Begin(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL, where+": add program")
-	appendFilterHeader(b, ifindex, priority<<16|protocolAll)
+	appendFilterHeader(b, ifindex, parent, priority<<16|protocolAll)
 	b.AttrString(tcaKind, classifierKind)
 	b.Nest(tcaOptions, func() {
 		b.AttrU32(bpfFD, uint32(program))
@@ -69,12 +75,12 @@ func AppendUnhook(b *nl.Batch, ifindex int, where string) {
 	b.End()
 }
 
-func appendFilterHeader(b *nl.Batch, ifindex int, info uint32) {
+func appendFilterHeader(b *nl.Batch, ifindex int, parent, info uint32) {
 	b.U8(unix.AF_UNSPEC)
 	b.Zero(3)
 	b.U32(uint32(ifindex))
 	b.U32(0)
-	b.U32(clsactIngress)
+	b.U32(parent)
 	b.U32(info)
 }
 
@@ -82,7 +88,7 @@ func appendFilterHeader(b *nl.Batch, ifindex int, info uint32) {
 func (c *Conn) Hooks(ifindex int) ([]uint32, error) {
 	var b nl.Batch
 	b.Begin(0, 0, "")
-	appendFilterHeader(&b, ifindex, 0)
+	appendFilterHeader(&b, ifindex, clsactIngress, 0)
 	body := b.Bytes()[unix.SizeofNlMsghdr:]
 	var ids []uint32
 	err := c.nl.Dump(unix.RTM_GETTFILTER, body, fmt.Sprintf("read programs of interface %d", ifindex), func() { ids = nil }, func(kind uint16, p []byte) {
