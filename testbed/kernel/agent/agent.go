@@ -134,13 +134,14 @@ func (a *agent) take(e engine.Event) error {
 	a.seen++
 	a.late = max(a.late, engine.Now()-e.At)
 	switch e.Kind {
-	case engine.XOFF:
+	case engine.XOFF, engine.XON:
 		if p := a.pausing[e.Port]; p != nil {
-			return p.xoff(e.At, e.Priority)
-		}
-	case engine.XON:
-		if p := a.pausing[e.Port]; p != nil {
-			return p.xon(e.At, e.Priority)
+			// What counts is what the group asks for now: the event may have waited.
+			pausing, err := a.tables.Pausing(e.Port, e.Priority)
+			if err != nil {
+				return err
+			}
+			return p.set(engine.Now(), e.Priority, pausing)
 		}
 	case engine.Told:
 		if p := a.pausing[e.Port]; p != nil {

@@ -21,17 +21,10 @@ type pausing struct {
 	told  [8]time.Duration // when the kernel told the peer of a pause that it has not begun yet
 }
 
-// xoff and xon take what an ingress group asks for.
-func (p *pausing) xoff(at time.Duration, priority uint8) error {
-	if p.state.XOFF(loop.Time(at), priority) {
-		return p.send(at)
-	}
-	return nil
-}
-
-func (p *pausing) xon(at time.Duration, priority uint8) error {
-	if p.state.XON(loop.Time(at), priority) {
-		return p.send(at)
+// set takes what an ingress group asks for now.
+func (p *pausing) set(now time.Duration, priority uint8, pause bool) error {
+	if pause && p.state.XOFF(loop.Time(now), priority) || !pause && p.state.XON(loop.Time(now), priority) {
+		return p.send(now)
 	}
 	return nil
 }

@@ -924,8 +924,8 @@ INLINE void take_pauses(struct __sk_buff *skb, __u32 port, const struct port_con
 			if (!was) {
 				q->since = now;
 				q->rx_xoff++;
-				tell(now, port, EVENT_OBEYED, i);
 			}
+			tell(now, port, EVENT_OBEYED, i);
 		} else {
 			if (was)
 				q->paused += now - q->since;

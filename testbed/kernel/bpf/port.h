@@ -154,7 +154,7 @@ struct flow_conf {
 enum event_kind {
 	EVENT_XOFF = 1, /* a group reached its threshold */
 	EVENT_XON,      /* and is below it again */
-	EVENT_OBEYED,   /* the port was paused */
+	EVENT_OBEYED,   /* the port was paused, perhaps again */
 	EVENT_CNP,      /* a CNP came in */
 	EVENT_MARKED,   /* a marked packet came in whose flow is due a CNP */
 	EVENT_TOLD,     /* the first frame after a threshold was reached came in, and the kernel has told the peer */

@@ -107,6 +107,15 @@ func (t *Tables) Read(number int) (r Reading, err error) {
 	return r, errors.Join(errs...)
 }
 
+// Pausing says whether a port's group asks for a pause now.
+func (t *Tables) Pausing(number int, priority uint8) (bool, error) {
+	var g groupState
+	if err := t.maps["groups"].Lookup(uint32(number*Priorities+int(priority&7)), &g); err != nil {
+		return false, fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	return g.XOFF != 0, nil
+}
+
 // MemoryReading is a node's packet memory, in bytes.
 type MemoryReading struct{ Shared, Used, Total, HighWater uint64 }
 
