@@ -122,7 +122,9 @@ func (t *traffic) run(ctx context.Context) {
 		t.r.step("running %s", traffics(t.r.s))
 		t.start(engine)
 		stop := t.time.sample(t.s, t)
-		t.wait(ctx)
+		whole, done := t.whole(ctx)
+		t.wait(whole)
+		done()
 		stop()
 	}
 	stopWatches()
@@ -210,6 +212,27 @@ func (t *traffic) look() {
 		t.closed = true
 		close(t.over)
 	}
+}
+
+// whole is ctx for as long as the fabric is whole: what breaks it is the cause that it ends for, and is noted at once.
+func (t *traffic) whole(ctx context.Context) (context.Context, func()) {
+	b, ok := t.fab.(fabric.Breakable)
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-b.Broken():
+			cause := b.Cause()
+			t.time.loop().Post(func() {
+				t.tell(record.Event{Source: "fabric", What: "broken", Text: cause.Error(), Level: "error"})
+			})
+			cancel(cause)
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // wait returns when the run has ended, or has been wound down after ctx ended or nothing was left

@@ -55,6 +55,12 @@ type Fabric interface {
 	Close(ctx context.Context) error
 }
 
+// Breakable is what a Fabric implements of which something can die that it can't do without. Broken is closed then, and Cause says what it was.
+type Breakable interface {
+	Broken() <-chan struct{}
+	Cause() error
+}
+
 // Virtual is what a Fabric implements whose time passes only while it is driven, on whatever
 // goroutine drives it. Between two drives nothing of it runs, so that anybody may look at anything.
 // Its Dilation and Epoch mean nothing.

@@ -48,7 +48,7 @@ func (f *Fabric) openEngine() error {
 		return nil
 	}
 	f.numbers = map[topo.PortRef]int{}
-	cfg := engine.Config{Nodes: len(f.cfg.Plan.Topology.Nodes), Flows: mostFlows}
+	cfg := engine.Config{Testbed: f.cfg.Testbed.Name(), Nodes: len(f.cfg.Plan.Topology.Nodes), Flows: mostFlows}
 	for i := range f.cfg.Plan.Topology.Nodes {
 		n := &f.cfg.Plan.Topology.Nodes[i]
 		for _, p := range f.cfg.Plan.Ports(n.Name) {
@@ -170,6 +170,9 @@ func (f *Fabric) startAgent() (err error) {
 				Number: f.numbers[p.Ref], Name: p.Ref.String(), Node: len(s.Nodes), Index: l.Index, Peer: f.numbers[p.Peer],
 				MAC: roce.MAC(p.MAC), PeerMAC: roce.MAC(peer.MAC), WallRate: uint64(wallRate(link.Rate, f.cfg.Dilation)),
 			}
+			if n.Role == topo.Switch {
+				port.Watchdog = f.watchdog(n.Name)
+			}
 			if node.NICs {
 				port.NIC = &agent.NIC{Addr: p.Addr.Addr(), Device: h.devs[k].device, Line: uint64(link.Rate), Params: f.leastRate(*params, link)}
 			}
@@ -180,6 +183,33 @@ func (f *Fabric) startAgent() (err error) {
 	f.agent, err = agent.Start(&s, f.engine, files)
 	files = nil // they are closed
 	return err
+}
+
+// Broken is closed when the agent has died; nil: there is none.
+func (f *Fabric) Broken() <-chan struct{} {
+	if f.agent == nil {
+		return nil
+	}
+	return f.agent.Gone()
+}
+
+// Cause is what has broken the fabric.
+func (f *Fabric) Cause() error { return f.agentGone() }
+
+// watchdog is a switch's.
+func (f *Fabric) watchdog(sw string) agent.Watchdog {
+	m := f.cfg.Switches.Of(sw)
+	if m.Watchdog == nil {
+		return agent.Watchdog{}
+	}
+	w := agent.Watchdog{
+		Detect: f.cfg.Dilation.Wall(m.Watchdog.Detect), Restore: f.cfg.Dilation.Wall(m.Watchdog.Restore),
+		Drop: m.Watchdog.Action == "" || m.Watchdog.Action == "drop", Alert: m.Watchdog.Action == "alert",
+	}
+	if w.Restore == 0 {
+		w.Restore = w.Detect
+	}
+	return w
 }
 
 // leastPackets is what a flow sends a second of wall time however slow DCQCN makes it.

@@ -71,6 +71,7 @@ func (c *collector) enginePort(n *topo.Node, ref topo.PortRef, r *engine.Reading
 			c.add("headroom_high_water_bytes", float64(g.HeadroomHigh), ref.Node, ref.Port, number)
 			c.add("headroom_drops", float64(g.HeadroomDrops), ref.Node, ref.Port, number)
 			c.add("pfc_xoffs", float64(g.XOFFs), ref.Node, ref.Port, number)
+			c.add("pfc_storms", float64(t.Storms[i]), ref.Node, ref.Port, number)
 		}
 		c.add("rx_prio_pause", float64(q.RxPauses), ref.Node, ref.Port, number)
 		c.add("tx_prio_pause", float64(t.TxPauses[i]+g.TxPauses), ref.Node, ref.Port, number)

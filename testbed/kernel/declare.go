@@ -49,9 +49,9 @@ func (d declaration) Check() error {
 }
 
 // objects are the qdiscs and classes of a port.
-func (d declaration) objects(number int) []tc.Object {
+func (d declaration) objects(e *engine.Engine, number int) []tc.Object {
 	if d.port != nil {
-		return []tc.Object{{ID: engine.Handle(number), Parent: tc.Root, Spec: tc.Engine{}}}
+		return []tc.Object{{ID: engine.Handle(number), Parent: tc.Root, Spec: tc.Engine{Name: e.Kind()}}}
 	}
 	return d.tree.Tree()
 }

@@ -39,7 +39,7 @@ func newPorts(ns *linux.Namespace, declared map[string]declaration, e *engine.En
 			}
 			tc.AppendHookPlace(&b, l.Index, p.ref(l.Port).String())
 		}
-		p.append(&b, l, nil, declared[l.Port].objects(numbers[l.Port]))
+		p.append(&b, l, nil, declared[l.Port].objects(e, numbers[l.Port]))
 	}
 	for _, l := range ns.Links() {
 		if e != nil {
@@ -88,7 +88,7 @@ func (p *ports) change(port string, change func(declaration) declaration) error 
 		return fmt.Errorf("%s: %w", p.ref(port), err)
 	}
 	var b nl.Batch
-	p.append(&b, l, have, want.objects(0))
+	p.append(&b, l, have, want.objects(nil, 0))
 	if err := p.conn.Send(&b); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (p *ports) verify(port string) error {
 	}
 	have, err := p.conn.Tree(l.Index)
 	if err == nil {
-		err = tc.Verify(have, p.declared[port].objects(p.numbers[port]))
+		err = tc.Verify(have, p.declared[port].objects(p.engine, p.numbers[port]))
 	}
 	if err == nil && p.engine != nil {
 		err = p.engine.Verify(p.numbers[port], *p.declared[port].port)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rocebed/rocebed/testbed/kernel/cable"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/kernel/nl"
 	"github.com/rocebed/rocebed/testbed/kernel/nldev"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
@@ -205,27 +206,13 @@ func tryMode(*scratch) error {
 	return err
 }
 
-func tryIFB(s *scratch) error {
-	var b nl.Batch
-	b.Begin(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, "make an ifb interface")
-	b.Zero(16)
-	b.AttrString(unix.IFLA_IFNAME, "rbifb")
-	b.Nest(unix.IFLA_LINKINFO, func() { b.AttrString(unix.IFLA_INFO_KIND, "ifb") })
-	b.End()
-	return s.conn.Send(&b)
-}
-
-// tryBPFQdisc looks for the kernel's type that a qdisc program implements.
+// tryBPFQdisc opens a port engine.
 func tryBPFQdisc(*scratch) error {
-	spec, err := btf.LoadKernelSpec()
+	e, err := engine.Open(engine.Config{Testbed: fmt.Sprint("probe", os.Getpid()), Ports: 1, Nodes: 1, Slots: 1})
 	if err != nil {
-		return fmt.Errorf("no BTF of the kernel: %w", err)
+		return err
 	}
-	var st *btf.Struct
-	if err := spec.TypeByName("bpf_struct_ops_Qdisc_ops", &st); err != nil {
-		return errors.New("the kernel has no struct_ops for Qdisc_ops (NET_SCH_BPF)")
-	}
-	return nil
+	return e.Close()
 }
 
 func tryBTF(*scratch) error {

@@ -30,6 +30,7 @@ type agent struct {
 
 	mu       sync.Mutex // the loop's, but while it waits; who asks from outside takes it
 	pausing  map[int]*pausing
+	dogs     map[int]*watchdog
 	nics     map[int]*nic
 	peers    map[int]int
 	reaction *hdrhistogram.Histogram
@@ -46,13 +47,16 @@ type sockets struct {
 
 func newAgent(s *Spec, tables *engine.Tables, nodes []sockets) (*agent, error) {
 	a := &agent{
-		tables: tables, pausing: map[int]*pausing{}, nics: map[int]*nic{}, peers: map[int]int{},
+		tables: tables, pausing: map[int]*pausing{}, dogs: map[int]*watchdog{}, nics: map[int]*nic{}, peers: map[int]int{},
 		reaction: hdrhistogram.New(1, int64(time.Minute), 3),
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		a.peers[p.Number] = p.Peer
 		a.pausing[p.Number] = &pausing{Port: p, fd: nodes[p.Node].past}
+		if p.Watchdog.Detect > 0 {
+			a.dogs[p.Number] = &watchdog{Watchdog: p.Watchdog}
+		}
 		if p.NIC != nil {
 			n, err := newNIC(p, s.Dilation, tables, nodes[p.Node].rdma, nodes[p.Node].through)
 			if err != nil {
@@ -115,6 +119,14 @@ func (a *agent) timers(now time.Duration) (next time.Duration, err error) {
 			next = min(next, at)
 		}
 	}
+	for number, w := range a.dogs {
+		if w.next <= now {
+			if err := a.watch(number, w, now); err != nil {
+				return next, err
+			}
+		}
+		next = min(next, w.next)
+	}
 	for _, n := range a.nics {
 		at, ok, err := n.timers(now)
 		if err != nil {
@@ -125,6 +137,36 @@ func (a *agent) timers(now time.Duration) (next time.Duration, err error) {
 		}
 	}
 	return next, nil
+}
+
+// watch lets a watchdog look at its port.
+func (a *agent) watch(number int, w *watchdog, now time.Duration) error {
+	r, err := a.tables.Read(number)
+	if err != nil {
+		return err
+	}
+	stormed, changed := w.look(now, &r)
+	if !changed || w.Alert {
+		return nil
+	}
+	dropping := uint8(0)
+	if w.Drop {
+		dropping = stormed
+	}
+	return a.tables.SetStorm(number, stormed, dropping)
+}
+
+// setWatchdog changes a port's watchdog.
+func (a *agent) setWatchdog(number int, to Watchdog) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.dogs[number]
+	if w == nil {
+		w = &watchdog{}
+		a.dogs[number] = w
+	}
+	w.Watchdog = to
+	return a.watch(number, w, engine.Now())
 }
 
 // take takes an event.
@@ -175,6 +217,9 @@ func (a *agent) read() Reading {
 		v := p.read(now)
 		if n := a.nics[number]; n != nil {
 			v.NIC = n.read()
+		}
+		if w := a.dogs[number]; w != nil {
+			v.Storms = w.seen
 		}
 		r.Ports[number] = v
 	}

@@ -29,8 +29,9 @@ const (
 
 // ask is what a fabric asks of its agent, tell the answer.
 type ask struct {
-	Port   int           // 0: read everything
-	Params *dcqcn.Params // what the port's NIC has from now on
+	Port     int           // 0: read everything
+	Params   *dcqcn.Params // what the port's NIC has from now on
+	Watchdog *Watchdog     // what the port has from now on
 }
 
 type tell struct {
@@ -92,12 +93,17 @@ func be() error {
 				break
 			}
 			var t tell
-			if q.Params != nil {
-				if err := a.setParams(q.Port, *q.Params); err != nil {
-					t.Err = err.Error()
-				}
-			} else {
+			var err error
+			switch {
+			case q.Params != nil:
+				err = a.setParams(q.Port, *q.Params)
+			case q.Watchdog != nil:
+				err = a.setWatchdog(q.Port, *q.Watchdog)
+			default:
 				t.Reading = a.read()
+			}
+			if err != nil {
+				t.Err = err.Error()
 			}
 			if out.Encode(&t) != nil {
 				break
@@ -239,6 +245,12 @@ func (a *Agent) Read() (Reading, error) { return a.ask(ask{}) }
 // SetParams changes the DCQCN of the NIC at a port.
 func (a *Agent) SetParams(port int, p dcqcn.Params) error {
 	_, err := a.ask(ask{Port: port, Params: &p})
+	return err
+}
+
+// SetWatchdog changes the watchdog of a port.
+func (a *Agent) SetWatchdog(port int, w Watchdog) error {
+	_, err := a.ask(ask{Port: port, Watchdog: &w})
 	return err
 }
 

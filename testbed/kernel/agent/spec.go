@@ -37,6 +37,15 @@ type Port struct {
 	PeerMAC  roce.MAC
 	WallRate uint64 // bits a second of wall time
 	NIC      *NIC   // nil: a switch's port, or a NIC without DCQCN
+	Watchdog Watchdog
+}
+
+// Watchdog finds queues that are paused and never resume, and takes them out of the pause. Times are wall times.
+type Watchdog struct {
+	Detect  time.Duration // for how long a queue with frames must have been paused; 0: there is no watchdog
+	Restore time.Duration // for how long it must not have been paused for the watchdog to let go
+	Drop    bool          // what waits and what comes is dropped
+	Alert   bool          // nothing but counted
 }
 
 // NIC is an RDMA device with DCQCN.
@@ -60,6 +69,7 @@ type PortReading struct {
 	TxPauses [8]uint64 // pause frames that spoke of the priority
 	Began    [8]uint64
 	Paused   [8]time.Duration // for how long the peer was kept paused
+	Storms   [8]uint64        // that the watchdog found
 	NIC      *NICReading
 }
 

@@ -80,6 +80,13 @@ struct {
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
 
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32);
+	__type(value, struct storm);
+} storms SEC(".maps");
+
 /* Until when somebody looks after pauses and rates: past it every port runs as if there were none. */
 struct {
 	__uint(type, MAP_ARRAY);
@@ -349,6 +356,7 @@ int port_enqueue(__u64 *ctx)
 	struct queue *q = NULL;
 	struct flow *f = NULL;
 	struct slot *s = NULL;
+	struct storm *storm;
 	struct head h;
 	__u8 priority;
 	__u64 now;
@@ -381,7 +389,8 @@ int port_enqueue(__u64 *ctx)
 	}
 	priority = c->priority[h.dscp & 63] & 7;
 	q = &p->queue[priority];
-	if (c->dropping & 1 << priority) {
+	storm = map_lookup(&storms, &id);
+	if (storm && storm->dropping >> priority & 1) {
 		q->storm_drops++;
 		goto drop_counted;
 	}
@@ -523,9 +532,14 @@ __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int 
 	return 0;
 }
 
-INLINE int is_paused(const struct port_conf *c, struct queue *q, int i, __u64 now)
+INLINE int is_paused(__u32 id, const struct port_conf *c, struct queue *q, int i, __u64 now)
 {
-	return q->until > now && c->obey >> i & 1 && !(c->freed >> i & 1);
+	struct storm *s;
+
+	if (q->until <= now || !(c->obey >> i & 1))
+		return 0;
+	s = map_lookup(&storms, &id);
+	return !s || !(s->freed >> i & 1);
 }
 
 /* look says in the port's may whether a queue may send now, and in its wake when, if not. */
@@ -542,7 +556,7 @@ __attribute__((noinline)) int look(__u32 id, __u32 i, __u64 now, int tended)
 	q = &p->queue[i];
 	if (!q->packets || c->stuck >> i & 1)
 		return 0;
-	if (tended && is_paused(c, q, i, now)) {
+	if (tended && is_paused(id, c, q, i, now)) {
 		at = now + c->poll;
 		if (q->until < at)
 			at = q->until;
@@ -599,7 +613,8 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	struct slot *s;
 	__u64 now, t;
 	__u32 len, may = 0;
-	int looked_after, pick, resume = 0, lossless;
+	int looked_after, pick, resume = 0, lossless, dropping;
+	struct storm *storm;
 
 	if (!c || !p)
 		return NULL;
@@ -659,8 +674,10 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	skb = kptr_xchg(&s->skb, NULL);
 	s->next = p->spare;
 	p->spare = number;
-	wire = len + c->overhead;
-	if (wire < c->minimum)
+	storm = map_lookup(&storms, &id);
+	dropping = storm && storm->dropping >> pick & 1;
+	wire = dropping ? 0 : len + c->overhead;
+	if (wire < c->minimum && !dropping)
 		wire = c->minimum;
 	if (f) {
 		__u32 at = q->flows - 1; /* it is the last of the ring now */
@@ -689,8 +706,12 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 			t = now;
 		q->next = t + (wire * c->queue[pick].cost >> 16);
 	}
-	q->tx_frames++;
-	q->tx_bytes += len;
+	if (dropping) {
+		q->storm_drops++;
+	} else {
+		q->tx_frames++;
+		q->tx_bytes += len;
+	}
 	p->packets--;
 	t = p->free_at;
 	if (p->held) { /* the line was idle for want of what may go */
@@ -739,6 +760,11 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	sch->qstats.backlog -= len;
 	if (!skb) {
 		p->lost++;
+		return NULL;
+	}
+	if (dropping) { /* one a look, and the next look at once */
+		bpf_kfree_skb(skb);
+		bpf_qdisc_watchdog_schedule(sch, now, 0);
 		return NULL;
 	}
 	bpf_qdisc_bstats_update(sch, skb);

@@ -44,14 +44,18 @@ struct port_conf {
 	__u8  priority[64]; /* by DSCP */
 	__u8  obey;       /* priorities whose pauses are obeyed, bit i for i */
 	__u8  stuck;      /* priorities that are never served */
-	__u8  freed;      /* priorities that the watchdog has taken out of their pause */
 	__u8  paced;      /* flows with a rate of their own are looked for */
-	__u8  dropping;   /* priorities whose frames the watchdog drops */
 	__u8  sends;      /* priorities that the peer is paused in */
 	__u8  mac[6];     /* the source of its pause frames */
-	__u8  pad[4];
+	__u8  pad[6];
 	struct queue_conf queue[PRIORITIES];
 	struct group_conf group[PRIORITIES];
+};
+
+/* What a watchdog declares: priorities that are taken out of their pause, and those whose frames are dropped. */
+struct storm {
+	__u8 freed, dropping;
+	__u8 pad[2];
 };
 
 /* State: programs write, user space reads. */

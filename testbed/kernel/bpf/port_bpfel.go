@@ -32,6 +32,7 @@ const (
 	PortMapPortStates    = "port_states"
 	PortMapRocebedPort   = "rocebed_port"
 	PortMapSlots         = "slots"
+	PortMapStorms        = "storms"
 	PortProgArrive       = "arrive"
 	PortProgMark         = "mark"
 	PortProgPause        = "pause"
@@ -115,6 +116,7 @@ type PortMapSpecs struct {
 	PortStates    *ebpf.MapSpec `ebpf:"port_states"`
 	RocebedPort   *ebpf.MapSpec `ebpf:"rocebed_port"`
 	Slots         *ebpf.MapSpec `ebpf:"slots"`
+	Storms        *ebpf.MapSpec `ebpf:"storms"`
 }
 
 // PortVariableSpecs contains global variables before they are loaded into the kernel.
@@ -160,6 +162,7 @@ type PortMaps struct {
 	PortStates    *ebpf.Map `ebpf:"port_states"`
 	RocebedPort   *ebpf.Map `ebpf:"rocebed_port"`
 	Slots         *ebpf.Map `ebpf:"slots"`
+	Storms        *ebpf.Map `ebpf:"storms"`
 }
 
 func (m *PortMaps) Close() error {
@@ -180,6 +183,7 @@ func (m *PortMaps) Close() error {
 		m.PortStates,
 		m.RocebedPort,
 		m.Slots,
+		m.Storms,
 	)
 }
 

@@ -26,8 +26,6 @@ type Port struct {
 	// Sends are the priorities that the port pauses its peer in.
 	Sends uint8
 	MAC   [6]byte // the source of its pause frames
-	// Freed are taken out of their pause, and what comes in for Dropping is dropped: the watchdog's doing.
-	Freed, Dropping uint8
 	// Paced looks for flows that have a rate of their own, and for what DCQCN needs of what arrives. Notice is the least time
 	// between two notices of marked packets of one flow.
 	Paced  bool
@@ -104,11 +102,10 @@ type conf struct {
 	Cost, Lag, Quantum uint64
 	Notice             uint64
 	Priority           [64]uint8
-	Obey, Stuck, Freed uint8
-	Paced, Dropping    uint8
+	Obey, Stuck, Paced uint8
 	Sends              uint8
 	MAC                [6]byte
-	_                  [4]uint8
+	_                  [6]uint8
 	Queue              [Priorities]queueConf
 	Group              [Priorities]groupConf
 }
@@ -140,7 +137,7 @@ func (p *Port) encode() conf {
 	perByte := cost(p.Rate)
 	c := conf{
 		Overhead: frameOverhead, Minimum: frameMinimum, Cost: perByte, Quantum: perByte * 64, Priority: p.Priority,
-		Obey: p.Obey, Stuck: p.Stuck, Freed: p.Freed, Dropping: p.Dropping, Sends: p.Sends, MAC: p.MAC, Notice: uint64(p.Notice),
+		Obey: p.Obey, Stuck: p.Stuck, Sends: p.Sends, MAC: p.MAC, Notice: uint64(p.Notice),
 	}
 	wire := (frame + frameOverhead) * perByte >> 16
 	c.Lag = max(uint64(leastLag), 2*wire)

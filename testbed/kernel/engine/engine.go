@@ -3,26 +3,38 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 
 	"github.com/rocebed/rocebed/testbed/kernel/bpf"
 	"github.com/rocebed/rocebed/topo"
 )
 
-// Kind is the queueing discipline's name.
-const Kind = "rocebed"
+// kindPrefix begins the name of every engine's queueing discipline.
+const kindPrefix = "rb_"
+
+// kindOf is the name of a testbed's queueing discipline, which no other's on the machine has: names of disciplines are the kernel's, whatever
+// the network namespace.
+func kindOf(testbed string) string {
+	h := sha256.Sum256([]byte(testbed))
+	return kindPrefix + hex.EncodeToString(h[:6])
+}
 
 // Config is what an engine is made for.
 type Config struct {
-	Ports    int // numbered from 1 on
-	Nodes    int // numbered from 0 on
-	Slots    int // frames that may wait, all ports together
-	Flows    int // that may have a rate of their own, all ports together; at least 1
-	MaxIndex int // the largest index of an interface, of ports and of their cables
+	Testbed  string // its name, unique on the machine
+	Ports    int    // numbered from 1 on
+	Nodes    int    // numbered from 0 on
+	Slots    int    // frames that may wait, all ports together
+	Flows    int    // that may have a rate of their own, all ports together; at least 1
+	MaxIndex int    // the largest index of an interface, of ports and of their cables
 }
 
 // Engine is the loaded programs and their tables.
@@ -30,6 +42,7 @@ type Engine struct {
 	*Tables
 	coll *ebpf.Collection
 	ops  link.Link
+	kind string
 	cfg  Config
 
 	mu    sync.Mutex
@@ -51,8 +64,7 @@ type Place struct {
 	Slots   int // frames that may wait
 }
 
-// Open loads the programs and registers the queueing discipline. The kernel has one of the name at a time, so that two engines
-// can't be open at once.
+// Open loads the programs and registers the queueing discipline.
 func Open(cfg Config) (_ *Engine, err error) {
 	spec, err := bpf.LoadPort()
 	if err != nil {
@@ -60,20 +72,24 @@ func Open(cfg Config) (_ *Engine, err error) {
 	}
 	n := uint32(cfg.Ports + 1)
 	for name, size := range map[string]uint32{
-		"port_confs": n, "port_states": n, "groups": n * Priorities, "marks": n * Priorities, "arrival_counts": n, "arrivals": uint32(cfg.MaxIndex + 1),
+		"port_confs": n, "port_states": n, "groups": n * Priorities, "marks": n * Priorities, "arrival_counts": n, "storms": n, "arrivals": uint32(cfg.MaxIndex + 1),
 		"nodes": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(max(cfg.Flows, 1)), "flow_confs": uint32(max(cfg.Flows, 1)), "flow_numbers": uint32(2 * max(cfg.Flows, 1)),
 		"departures": uint32(cfg.MaxIndex + 1),
 	} {
 		spec.Maps[name].MaxEntries = size
 	}
+	kind := kindOf(cfg.Testbed)
+	if err := name(spec.Maps[opsMap], kind); err != nil {
+		return nil, fmt.Errorf("port engine: %w", err)
+	}
 	coll, err := ebpf.NewCollection(spec)
 	if err != nil {
 		return nil, fmt.Errorf("port engine: load: %w", err)
 	}
-	e := &Engine{Tables: &Tables{maps: coll.Maps, maxFlows: max(cfg.Flows, 1)}, coll: coll, cfg: cfg, ports: map[int]place{}}
-	if e.ops, err = link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps["rocebed_port"]}); err != nil {
+	e := &Engine{Tables: &Tables{maps: coll.Maps, maxFlows: max(cfg.Flows, 1)}, coll: coll, kind: kind, cfg: cfg, ports: map[int]place{}}
+	if e.ops, err = link.AttachStructOps(link.StructOpsOptions{Map: coll.Maps[opsMap]}); err != nil {
 		coll.Close()
-		return nil, fmt.Errorf("port engine: register queueing discipline %q: %w", Kind, err)
+		return nil, fmt.Errorf("port engine: register queueing discipline %q: %w", kind, err)
 	}
 	return e, nil
 }
@@ -92,6 +108,29 @@ func (e *Engine) Pause() *ebpf.Program { return e.coll.Programs["pause"] }
 // ingress.
 func (e *Engine) Mark() *ebpf.Program   { return e.coll.Programs["mark"] }
 func (e *Engine) Arrive() *ebpf.Program { return e.coll.Programs["arrive"] }
+
+// opsMap is the struct Qdisc_ops in port.c.
+const opsMap = "rocebed_port"
+
+// name gives the discipline its name, in the field id of its struct Qdisc_ops.
+func name(ops *ebpf.MapSpec, kind string) error {
+	st, ok := ops.Value.(*btf.Struct)
+	if !ok || len(ops.Contents) != 1 {
+		return errors.New("the discipline has no operations")
+	}
+	value, ok := ops.Contents[0].Value.([]byte)
+	for _, m := range st.Members {
+		if at := int(m.Offset.Bytes()); ok && m.Name == "id" && at+len(kind) < len(value) {
+			clear(value[at:])
+			copy(value[at:], kind)
+			return nil
+		}
+	}
+	return errors.New("the discipline's operations have no name")
+}
+
+// Kind is the queueing discipline's name.
+func (e *Engine) Kind() string { return e.kind }
 
 // Handle is the handle that a port's queueing discipline must have.
 func Handle(number int) uint32 { return uint32(number) << 16 }

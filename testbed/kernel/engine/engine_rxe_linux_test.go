@@ -67,7 +67,7 @@ func lay(t *testing.T, change func(*Port)) *bed {
 	if b.w, err = tb.Wire(ctx, plan, linux.WireOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if b.e, err = Open(Config{Ports: 2, Nodes: 1, Slots: 4096, Flows: 8, MaxIndex: 1 << 16}); err != nil {
+	if b.e, err = Open(Config{Testbed: fmt.Sprint("test", beds), Ports: 2, Nodes: 1, Slots: 4096, Flows: 8, MaxIndex: 1 << 16}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -115,7 +115,7 @@ func (b *bed) attach(number int, port string, p Port) {
 		b.t.Fatal(err)
 	}
 	var batch nl.Batch
-	tree := []tc.Object{{ID: Handle(number), Parent: tc.Root, Spec: tc.Engine{}}}
+	tree := []tc.Object{{ID: Handle(number), Parent: tc.Root, Spec: tc.Engine{Name: b.e.Kind()}}}
 	have, err := conn.Tree(l.Index)
 	if err != nil {
 		b.t.Fatal(err)
@@ -238,14 +238,14 @@ func TestAPortKeepsItsRateAndSharesItByWeight(t *testing.T) {
 	took := Now() - at
 	one, two := last.Queues[1].TxBytes-first.Queues[1].TxBytes, last.Queues[2].TxBytes-first.Queues[2].TxBytes
 	frames := float64(last.Queues[1].TxFrames + last.Queues[2].TxFrames - first.Queues[1].TxFrames - first.Queues[2].TxFrames)
-	share := (float64(one+two) + frames*frameOverhead) * 8 / took.Seconds() / float64(lineRate)
-	if share < 0.7 || share > 1.02 {
-		t.Errorf("the port carried %.3f of its rate", share)
+	// What the machine was late with is known, and makes up for the rest.
+	carried := time.Duration((float64(one+two) + frames*frameOverhead) * 8 / float64(lineRate) * 1e9)
+	if share := float64(carried+last.Late-first.Late) / float64(took); share < 0.95 || share > 1.05 {
+		t.Errorf("the port carried %v of frames in %v, and lost %v", carried, took, last.Late-first.Late)
 	}
 	if ratio := float64(two) / float64(one); ratio < 2.7 || ratio > 3.3 {
 		t.Errorf("weights 3 and 1 shared %.2f to 1", ratio)
 	}
-	t.Logf("share %.3f ratio %.2f", share, float64(two)/float64(one))
 }
 
 func TestWhatIsStrictGoesFirstAndLossyQueuesDropBeyondTheirReserve(t *testing.T) {
@@ -339,10 +339,8 @@ func TestALosslessGroupPausesAtItsThresholdAndDropsBeyondItsHeadroom(t *testing.
 	wake := b.flood(0, 9) // the port is not looked at before something comes
 	b.until(toH2, "it is served again", func(r Reading) bool { return r.Queues[3].Packets == 0 })
 	wake()
+	b.until(toH1, "all has gone", func(r Reading) bool { g := r.Groups[3]; return g.Held == 0 && g.Headroom == 0 && !g.Pausing })
 	b.until(toH2, "all has gone", func(r Reading) bool { return r.Packets == 0 })
-	if g := b.read(toH1).Groups[3]; g.Held != 0 || g.Headroom != 0 || g.Pausing {
-		t.Errorf("nothing waits and the group is %+v", g)
-	}
 	if m, err := b.e.Memory(0); err != nil || m.Total != 0 || m.Used != 0 {
 		t.Errorf("nothing waits and the memory is %+v, %v", m, err)
 	}

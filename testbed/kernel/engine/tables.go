@@ -24,7 +24,7 @@ type Tables struct {
 }
 
 // shared are the tables that another process is given, in order.
-var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "events", "flows", "flow_confs", "flow_numbers"}
+var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "storms", "events", "flows", "flow_confs", "flow_numbers"}
 
 // Files are the tables for another process. The caller closes them; they are the same for as long as the engine is open.
 func (t *Tables) Files() (files []*os.File, err error) {
@@ -114,6 +114,14 @@ func (t *Tables) Pausing(number int, priority uint8) (bool, error) {
 		return false, fmt.Errorf("port engine: port %d: %w", number, err)
 	}
 	return g.XOFF != 0, nil
+}
+
+// SetStorm takes priorities of a port out of their pause, and lets the frames of some be dropped, bit i for priority i.
+func (t *Tables) SetStorm(number int, freed, dropping uint8) error {
+	if err := t.maps["storms"].Put(uint32(number), [4]uint8{freed, dropping}); err != nil {
+		return fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	return nil
 }
 
 // MemoryReading is a node's packet memory, in bytes.

@@ -2,19 +2,31 @@
 
 package tc
 
-import "github.com/rocebed/rocebed/testbed/kernel/nl"
+import (
+	"strings"
 
-// Engine is the queueing discipline of the port engine, whose declaration is in the engine's tables and not in the qdisc.
-type Engine struct{}
+	"github.com/rocebed/rocebed/testbed/kernel/nl"
+)
 
-const engineKind = "rocebed"
+// Engine is the queueing discipline of a port engine, whose declaration is in the engine's tables and not in the qdisc.
+type Engine struct{ Name string }
 
-// Kind is "rocebed".
-func (Engine) Kind() string      { return engineKind }
+const enginePrefix = "rb_"
+
+// Kind is the discipline's own name.
+func (e Engine) Kind() string    { return e.Name }
 func (Engine) options(*nl.Batch) {}
 func (e Engine) sameAs(got Spec) error {
 	if got != e {
-		return differs("kind", engineKind, got.Kind())
+		return differs("kind", e.Name, got.Kind())
+	}
+	return nil
+}
+
+// parseEngine knows engines' disciplines by the beginning of their names.
+func parseEngine(kind string) Spec {
+	if strings.HasPrefix(kind, enginePrefix) {
+		return Engine{kind}
 	}
 	return nil
 }

@@ -63,10 +63,11 @@ func parse(payload []byte, class bool) (ifindex int, r Report, ok bool) {
 		r.Spec = parseRED(nl.Attrs(options))
 	case kind == "bfifo" && !class && len(options) >= 4:
 		r.Spec = FIFO{Limit: binary.NativeEndian.Uint32(options)}
-	case kind == engineKind:
-		r.Spec = Engine{}
 	case kind == "netem" && !class:
 		r.Spec = parseNetem(options)
+	}
+	if r.Spec == nil {
+		r.Spec = parseEngine(kind)
 	}
 	if r.Spec == nil {
 		r.Spec = unknown{kind}
