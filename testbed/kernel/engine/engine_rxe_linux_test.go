@@ -125,6 +125,7 @@ func (b *bed) attach(number int, port string, p Port) {
 	}
 	tc.AppendHookPlace(&batch, l.Index, port)
 	tc.AppendHook(&batch, l.Index, b.e.Arrive().FD(), port)
+	tc.AppendEgressHook(&batch, l.Index, b.e.Pause().FD(), port)
 	if err := conn.Send(&batch); err != nil {
 		b.t.Fatal(err)
 	}
