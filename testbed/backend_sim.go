@@ -27,7 +27,7 @@ func init() {
 }
 
 func simConfig(s *Scenario) sim.Config {
-	return sim.Config{Plan: s.Plan, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
+	return sim.Config{Plan: s.Plan, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed, Dilation: loop.Dilation(s.Dilation)}
 }
 
 // simCheck refuses what virtual time has not.

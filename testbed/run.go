@@ -37,6 +37,8 @@ type RunOptions struct {
 	Testbed string
 	// Captures are ports whose packets go into the record.
 	Captures []topo.PortRef
+	// Window is a part of the run that is measured by itself, on this machine alone; nil: none.
+	Window *Window
 
 	Progress Progress     // nil: silent
 	Log      *slog.Logger // nil: discarded
@@ -45,6 +47,7 @@ type RunOptions struct {
 // Outcome is what a run came to.
 type Outcome struct {
 	Summary record.Summary
+	Window  *WindowReadings // of RunOptions.Window; nil: there was none, or the run failed before its end
 }
 
 // Passed says whether the verdict is pass.
@@ -103,6 +106,9 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 			opt.Progress.Note("  " + line)
 		}
 		opt.Progress.Note(choice.Why)
+	}
+	if choice.Guest && opt.Window != nil {
+		return nil, fmt.Errorf("%w: a part of a run is measured on the machine that the fabric is on, and this one is in a guest", ErrIncapable)
 	}
 	if err := choice.check(s, loop.Dilation(s.Dilation)); err != nil {
 		return nil, err
@@ -262,7 +268,11 @@ func (r *run) conclude(t *traffic) (*Outcome, error) {
 	if _, err := r.rec.Finish(m); err != nil {
 		return nil, err
 	}
-	return &Outcome{Summary: sum}, nil
+	out := &Outcome{Summary: sum}
+	if t != nil && t.window != nil {
+		out.Window, _ = t.window.outcome() // an error is a problem already
+	}
+	return out, nil
 }
 
 func (r *run) writeReports(sum *record.Summary) error {

@@ -54,10 +54,17 @@ func (r *realTime) now() loop.Time {
 
 func (r *realTime) sample(s *sampler, t *traffic) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := s.start(ctx, t)
+	ended, followed := s.start(ctx, t), make(chan struct{})
+	go func() {
+		defer close(followed)
+		if t.window != nil {
+			t.window.follow(ctx, t)
+		}
+	}()
 	return func() {
 		cancel()
 		<-ended
+		<-followed
 	}
 }
 

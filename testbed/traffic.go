@@ -58,6 +58,7 @@ type traffic struct {
 	captured     []string        // captures that missed nothing
 	lost         []*lossWatch    // what becomes of packets that events drop
 	known        []packet.Connection
+	window       *windowWatch // nil: none
 }
 
 // span is what the requesters' retry counter said around a workload.
@@ -121,11 +122,19 @@ func (t *traffic) run(ctx context.Context) {
 	} else {
 		t.r.step("running %s", traffics(t.r.s))
 		t.start(engine)
+		if w := t.r.opt.Window; w != nil {
+			t.window = newWindowWatch(*w)
+		}
 		stop := t.time.sample(t.s, t)
 		whole, done := t.whole(ctx)
 		t.wait(whole)
 		done()
 		stop()
+		if t.window != nil {
+			if _, err := t.window.outcome(); err != nil {
+				t.r.problem("measuring: %v", err)
+			}
+		}
 	}
 	stopWatches()
 	stopCaptures()

@@ -102,6 +102,10 @@ func (v *virtualTime) read(t *traffic) {
 		v.asked = v.asked[:0]
 	}
 	now := v.fab.Now()
+	if t.window != nil {
+		at := now.Sub(t.zero)
+		t.window.stride(t.fab, at, func() metrics.Reading { return v.s.once(context.Background(), metrics.During, at) })
+	}
 	if now < v.due {
 		return
 	}

@@ -210,10 +210,17 @@ func (c *checker) times() {
 	for _, d := range []struct {
 		key string
 		d   time.Duration
-	}{{"duration", s.Duration}, {"start", s.Start}, {"receive_delay", s.ReceiveDelay}, {"stall_timeout", s.StallTimeout}} {
+	}{{"duration", s.Duration}, {"start", s.Start}, {"warm_up", s.WarmUp}, {"receive_delay", s.ReceiveDelay}, {"stall_timeout", s.StallTimeout}} {
 		if d.d < 0 {
 			c.wrong(d.key, "must not be negative")
 		}
+	}
+	switch {
+	case s.WarmUp == 0:
+	case s.Collective() || s.transport() != verbs.RC:
+		c.wrong("warm_up", "goodput is over a part of the time only where rc queue pairs tell when each message was over")
+	case s.WarmUp >= s.Duration:
+		c.wrong("warm_up", "must be shorter than the duration")
 	}
 	if s.After != "" && s.After == s.Name {
 		c.wrong("after", "%q waits for itself", s.Name)

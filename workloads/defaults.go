@@ -195,3 +195,8 @@ func portName(p topo.PortRef) string { return p.Node + ":" + p.Port }
 func (s *Spec) AckTimeout() time.Duration {
 	return verbs.AckTimeout(uint8(value(s.QP.Timeout, defaultTimeout)))
 }
+
+// steady says whether what is over so long after the start counts towards the goodput.
+func (s *Spec) steady(since time.Duration) bool {
+	return s.WarmUp > 0 && since >= s.WarmUp && since < s.Duration
+}

@@ -56,6 +56,7 @@ const budget = 256 << 10
 type tally struct {
 	start, end loop.Time
 	bytes      uint64
+	steady     uint64 // of bytes, those that came in the time that goodput is over
 	verified   uint64
 	wrong      uint64
 	messages   uint64

@@ -183,6 +183,12 @@ func (p *flows) result(res *Result) {
 	}
 	res.Duration = res.End.Sub(res.Start)
 	res.GoodputBps = goodput(res.Bytes, res.Duration)
+	if p.r.spec.WarmUp > 0 {
+		res.GoodputBps = 0
+		for _, bps := range shares {
+			res.GoodputBps += bps
+		}
+	}
 	res.Latency = percentiles(total)
 	res.Jain = Jain(shares)
 	p.countWords()
@@ -235,5 +241,8 @@ func flowResult(f *flow, q, r *tally, scratch *hdrhistogram.Histogram) FlowResul
 	}
 	fr.Duration = fr.End.Sub(fr.Start)
 	fr.GoodputBps = goodput(fr.Bytes, fr.Duration)
+	if s := f.r.spec; s.WarmUp > 0 {
+		fr.GoodputBps = goodput(q.steady, s.Duration-s.WarmUp)
+	}
 	return fr
 }

@@ -242,11 +242,15 @@ func (q *requester) completion(wc *verbs.WC) {
 		return
 	}
 	now := q.end.l.Now()
+	steady := q.f.r.spec.steady(now.Sub(q.t.start))
 	q.t.latency.record(now.Sub(q.posted[wc.ID%uint64(q.f.depth)]))
 	for ; q.completed <= wc.ID; q.completed++ {
 		q.t.messages++
 		if q.f.svc == verbs.RC {
 			q.t.bytes += uint64(q.f.size)
+			if steady {
+				q.t.steady += uint64(q.f.size)
+			}
 		}
 		if q.f.op == OpAtomic {
 			q.returned(q.completed)

@@ -27,7 +27,7 @@ type Result struct {
 	VerifiedBytes uint64      `json:"verified_bytes"` // found right at their destination
 	WrongBytes    uint64      `json:"wrong_bytes"`
 	Messages      uint64      `json:"messages"`    // completed work requests
-	GoodputBps    float64     `json:"goodput_bps"` // Bytes × 8 ÷ Duration
+	GoodputBps    float64     `json:"goodput_bps"` // Bytes × 8 ÷ Duration; with Spec.WarmUp, of what was over between that and Spec.Duration
 	Latency       Percentiles `json:"latency"`     // from post to completion, as the requester saw it: on RC a full round trip
 
 	Errors   uint64   `json:"errors"`             // work requests that completed with an error, flushed ones included

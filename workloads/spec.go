@@ -126,6 +126,8 @@ type Spec struct {
 	Bytes    topo.Bytes    `yaml:"bytes"`    // a QP, rounded up to whole messages
 	Messages int           `yaml:"messages"` // a QP; of a collective, its iterations
 	Duration time.Duration `yaml:"duration"`
+	// WarmUp is a part of Duration, from its start, that goodputs and Jain's index leave out: they are over the rest.
+	WarmUp time.Duration `yaml:"warm_up"`
 
 	Start time.Duration `yaml:"start"` // since the workloads started, or since After finished
 	After string        `yaml:"after"` // the workload that must have finished first

@@ -23,6 +23,9 @@ type Config struct {
 	// Workers is how many cores handle events; 0: as many as pay for a fabric of this size. How many
 	// changes no outcome.
 	Workers int
+	// Dilation is that of the fabric in real time that this one is to be compared with: what an rxe NIC counts in wall time is that much
+	// shorter. Nothing else has it; 0 is 1.
+	Dilation loop.Dilation
 	Bugs    rnic.Bugs // of all NICs: for tests of tests alone
 }
 
@@ -44,6 +47,8 @@ type Fabric struct {
 	halted   map[string]bool // hosts that stand still, on the control loop
 }
 
+func (c *Config) tick() loop.Dilation { return max(c.Dilation, 1) }
+
 // controlNode is the number of the node that no node of the topology has: what is done on it in a moment comes before what
 // nodes do then.
 const controlNode = 0
@@ -58,7 +63,7 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	}
 	f := &Fabric{cfg: cfg, byName: map[string]*host{}, halted: map[string]bool{}, nodes: map[string]*loop.Node{}}
 	f.start()
-	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: 1, Bugs: cfg.Bugs}, nil)
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.tick(), Bugs: cfg.Bugs}, nil)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
 	f.wires = make([]*wire, cfg.Plan.PortCount())
 	t := cfg.Plan.Topology

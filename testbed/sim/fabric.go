@@ -25,6 +25,7 @@ var _ interface {
 	fabric.Capturer
 	fabric.Watcher
 	fabric.Tracer
+	fabric.DepthReader
 } = (*Fabric)(nil)
 
 // Check refuses what of a plan and its settings this backend can't make, by path from the scenario's top.

@@ -26,6 +26,7 @@ var _ interface {
 	fabric.Capturer
 	fabric.Processes
 	fabric.Tracer
+	fabric.DepthReader
 } = (*Fabric)(nil)
 
 // Fabric is a living fabric of soft-hosts and soft-switches, or those of a fabric with other nodes.

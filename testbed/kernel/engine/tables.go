@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
+
+	"github.com/rocebed/rocebed/topo"
 )
 
 // Tables are what programs and user space share. A process that didn't load the programs can have them too.
@@ -105,6 +107,15 @@ func (t *Tables) Read(number int) (r Reading, err error) {
 	}
 	errs = append(errs, t.maps["arrival_counts"].Lookup(uint32(number), &r.Arrived))
 	return r, errors.Join(errs...)
+}
+
+// Depth is how many bytes wait in a queue of a port now.
+func (t *Tables) Depth(number, queue int) (topo.Bytes, error) {
+	var s portState
+	if err := t.maps["port_states"].Lookup(uint32(number), &s); err != nil {
+		return 0, fmt.Errorf("port engine: port %d: %w", number, err)
+	}
+	return topo.Bytes(s.Queue[queue&7].Bytes), nil
 }
 
 // Pausing says whether a port's group asks for a pause now.

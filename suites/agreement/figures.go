@@ -1,0 +1,104 @@
+package agreement
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/record"
+	"github.com/rocebed/rocebed/workloads"
+)
+
+// Figures are what a run of a scene came to, over its measured part, in fabric time.
+type Figures struct {
+	Scene    string          `json:"scene"`
+	Mode     Mode            `json:"mode"`
+	Backend  testbed.Backend `json:"backend"`
+	Dilation uint32          `json:"dilation"`
+	Goodput  []float64       `json:"goodput_bps"` // a flow, in the scene's order
+	Jain     float64         `json:"jain"`
+	Mean     float64         `json:"queue_mean_bytes"`
+	P99      float64         `json:"queue_p99_bytes"`
+	Marked   float64         `json:"ecn_marked"`
+	CNPs     float64         `json:"cnps"`        // that slowed a sender down
+	Pauses   float64         `json:"pauses"`      // frames that asked for one, at all ports
+	Paused   time.Duration   `json:"paused_ns"`   // for how long ports were paused, all together
+	Retries  float64         `json:"retries"`     // times that a requester went back
+	Drops    float64         `json:"drops"`       // of frames, at switches
+	Early    Early           `json:"warm_up"`     // what there was of these before
+	Length   time.Duration   `json:"length_ns"`   // of what was measured
+	Looks    int             `json:"looks"`       // at the queue
+	Reaction time.Duration   `json:"reaction_ns"` // p99.9 of pauses, where it is measured
+	Wall     time.Duration   `json:"wall_ns"`     // of the whole run
+	Warnings []string        `json:"warnings"`
+	Problems []string        `json:"problems"`
+}
+
+// Early are counts of the warm-up.
+type Early struct {
+	Pauses float64 `json:"pauses"`
+	Drops  float64 `json:"drops"`
+}
+
+// Measure runs a scene on a backend of this machine. An error means that there are no figures.
+func (s *Scene) Measure(ctx context.Context, backend testbed.Backend, mode Mode, dilation uint32, span Span) (*Figures, error) {
+	text := s.Scenario(mode, dilation, span)
+	parsed, err := testbed.Parse(s.Name+".yaml", []byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text)
+	}
+	dir, err := os.MkdirTemp("", "rocebed-agreement-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out, err := testbed.Run(ctx, parsed, testbed.RunOptions{Backend: backend, Out: dir + "/record", AllowSlow: true, InGuest: false, Window: s.Window(span)})
+	if err != nil {
+		return nil, err
+	}
+	f := &Figures{Scene: s.Name, Mode: mode, Backend: backend, Dilation: dilation, Wall: out.Summary.Wall, Warnings: out.Summary.Warnings, Problems: out.Summary.Problems}
+	if out.Window == nil {
+		return f, fmt.Errorf("%s, %s on %s: %s", s.Name, mode, backend, strings.Join(f.Problems, "; "))
+	}
+	f.fill(s, out)
+	return f, nil
+}
+
+func (f *Figures) fill(s *Scene, out *testbed.Outcome) {
+	w := out.Window
+	for _, flow := range s.Flows {
+		f.Goodput = append(f.Goodput, goodput(out.Summary.Workloads, flow.Name))
+	}
+	f.Jain = workloads.Jain(f.Goodput)
+	f.Mean, f.P99, f.Looks = w.Depths[0].Mean(), float64(w.Depths[0].Quantile(0.99)), w.Depths[0].Looks
+	f.Length = w.Length()
+	count := func(metric string) float64 { return w.Grown(metric, nil) }
+	f.Marked, f.CNPs = count("ecn_marked"), count("rp_cnp_handled")
+	f.Pauses, f.Paused = count("rx_prio_pause"), time.Duration(count("rx_prio_pause_duration"))
+	f.Retries, f.Drops = count("completer_retry_err"), count("port_drops")
+	for _, m := range w.First.Samples {
+		switch m.Name {
+		case "rx_prio_pause":
+			f.Early.Pauses += m.Value
+		case "port_drops":
+			f.Early.Drops += m.Value
+		}
+	}
+	for _, m := range w.Last.Samples {
+		if m.Name == "pause_reaction_p999" {
+			f.Reaction = time.Duration(m.Value)
+		}
+	}
+}
+
+func goodput(all []record.Workload, name string) float64 {
+	for _, w := range all {
+		if w.Name == name {
+			return float64(w.GoodputBps)
+		}
+	}
+	return 0
+}
