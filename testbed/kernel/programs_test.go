@@ -25,6 +25,7 @@ import (
 const programEnv = "ROCEBED_TEST_PROGRAM_ON"
 
 func TestMain(m *testing.M) {
+	AgentIfAsked()
 	if device := os.Getenv(programEnv); device != "" {
 		if err := program(device); err != nil {
 			fmt.Fprintln(os.Stderr, err)
