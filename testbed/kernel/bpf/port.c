@@ -38,6 +38,20 @@ struct {
 	__type(value, struct node);
 } nodes SEC(".maps");
 
+/* How many bytes of packet memory a node's ports share. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} memories SEC(".maps");
+
+INLINE __u64 memory_of(__u32 node)
+{
+	__u64 *shared = map_lookup(&memories, &node);
+	return shared ? *shared : 0;
+}
+
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
@@ -217,9 +231,9 @@ INLINE __u64 threshold(const struct group_conf *c, __u64 left) { return c->alpha
 #define PAUSES 2  /* the group reached its threshold */
 #define HEADROOM 4 /* no headroom was left */
 
-INLINE int admit_lossless(struct node *n, struct group *g, const struct group_conf *c, __u64 len)
+INLINE int admit_lossless(struct node *n, __u64 shared, struct group *g, const struct group_conf *c, __u64 len)
 {
-	__u64 left = beyond(n->shared, n->used);
+	__u64 left = beyond(shared, n->used);
 	__u64 over = beyond(g->held + len, c->reserved), grows = over - beyond(g->held, c->reserved);
 	int did = ADMITTED;
 
@@ -234,7 +248,7 @@ INLINE int admit_lossless(struct node *n, struct group *g, const struct group_co
 		g->headroom_drops++;
 		did = HEADROOM;
 	}
-	if (!g->xoff && (did == HEADROOM || g->head > 0 || over >= threshold(c, beyond(n->shared, n->used)))) {
+	if (!g->xoff && (did == HEADROOM || g->head > 0 || over >= threshold(c, beyond(shared, n->used)))) {
 		g->xoff = 1;
 		g->xoffs++;
 		did |= PAUSES;
@@ -242,7 +256,7 @@ INLINE int admit_lossless(struct node *n, struct group *g, const struct group_co
 	return did;
 }
 
-INLINE int resumes(struct node *n, struct group *g, const struct group_conf *c)
+INLINE int resumes(struct node *n, __u64 shared, struct group *g, const struct group_conf *c)
 {
 	__u64 over = beyond(g->held, c->reserved);
 
@@ -250,12 +264,12 @@ INLINE int resumes(struct node *n, struct group *g, const struct group_conf *c)
 		return 0;
 	if (!over)
 		return 1;
-	return over + c->xon <= threshold(c, beyond(n->shared, n->used));
+	return over + c->xon <= threshold(c, beyond(shared, n->used));
 }
 
-INLINE int admit_lossy(struct node *n, struct port_state *p, struct queue *q, const struct queue_conf *c, __u64 len)
+INLINE int admit_lossy(struct node *n, __u64 shared, struct port_state *p, struct queue *q, const struct queue_conf *c, __u64 len)
 {
-	__u64 left = beyond(n->shared, n->used);
+	__u64 left = beyond(shared, n->used);
 	__u64 over = beyond(q->lossy + len, c->reserved), grows = over - beyond(q->lossy, c->reserved);
 
 	if (over && (over > (left * c->alpha >> 10) || grows > left))
@@ -359,7 +373,7 @@ int port_enqueue(__u64 *ctx)
 	struct storm *storm;
 	struct head h;
 	__u8 priority;
-	__u64 now;
+	__u64 now, shared;
 	int did, lossless = 0;
 
 	if (!c || !p)
@@ -388,21 +402,24 @@ int port_enqueue(__u64 *ctx)
 		return 0;
 	}
 	priority = c->priority[h.dscp & 63] & 7;
+	if (skb->skb_iif) {
+		__u32 at = skb->skb_iif, *port = map_lookup(&arrivals, &at);
+		if (port && *port) {
+			in = *port;
+			from = map_lookup(&port_confs, &in);
+			if (from)
+				priority = from->priority[h.dscp & 63] & 7;
+			__u32 gi = in * PRIORITIES + priority;
+			g = map_lookup(&groups, &gi);
+		}
+	}
 	q = &p->queue[priority];
 	storm = map_lookup(&storms, &id);
 	if (storm && storm->dropping >> priority & 1) {
 		q->storm_drops++;
 		goto drop_counted;
 	}
-	if (skb->skb_iif) {
-		__u32 at = skb->skb_iif, *port = map_lookup(&arrivals, &at);
-		if (port && *port) {
-			in = *port;
-			from = map_lookup(&port_confs, &in);
-			__u32 gi = in * PRIORITIES + priority;
-			g = map_lookup(&groups, &gi);
-		}
-	}
+	shared = memory_of(node_id);
 	number = take_slot(c, p, &s);
 	if (!number || !s) {
 		p->slot_drops++;
@@ -411,10 +428,15 @@ int port_enqueue(__u64 *ctx)
 	if (from && g && from->group[priority].lossless) {
 		lossless = 1;
 		spin_lock(&node->lock);
-		did = admit_lossless(node, g, &from->group[priority], len);
+		did = admit_lossless(node, shared, g, &from->group[priority], len);
 	} else {
 		spin_lock(&node->lock);
-		did = admit_lossy(node, p, q, &c->queue[priority], len);
+		did = admit_lossy(node, shared, p, q, &c->queue[priority], len);
+	}
+	if (g) {
+		g->frames++;
+		if (from && from->watched >> (h.dscp & 63) & 1)
+			g->watched++;
 	}
 	if (did & ADMITTED) {
 		node->total += len;
@@ -611,7 +633,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	struct queue *q = NULL;
 	struct flow *f = NULL;
 	struct slot *s;
-	__u64 now, t;
+	__u64 now, t, shared;
 	__u32 len, may = 0;
 	int looked_after, pick, resume = 0, lossless, dropping;
 	struct storm *storm;
@@ -711,6 +733,8 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	} else {
 		q->tx_frames++;
 		q->tx_bytes += len;
+		if (q->until > now && !(c->obey >> pick & 1))
+			q->against++;
 	}
 	p->packets--;
 	t = p->free_at;
@@ -726,6 +750,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 
 	node_id = c->node;
 	node = map_lookup(&nodes, &node_id);
+	shared = memory_of(node_id);
 	if (in) {
 		from = map_lookup(&port_confs, &in);
 		g = map_lookup(&groups, &gi);
@@ -746,7 +771,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 			g->head -= h;
 			node->used -= beyond(g->held, gc->reserved) - beyond(g->held - rest, gc->reserved);
 			g->held -= rest;
-			if (g->xoff && resumes(node, g, gc)) {
+			if (g->xoff && resumes(node, shared, g, gc)) {
 				g->xoff = 0;
 				g->told = 0;
 				resume = 1;
@@ -843,6 +868,7 @@ struct {
 
 struct marks {
 	__u64 seen, marked; /* ECN-capable frames, and those that were marked */
+	__u64 wrong;        /* frames of which one of the curve in force and the right one marks, by the same lot */
 };
 
 struct {
@@ -851,6 +877,12 @@ struct {
 	__type(key, __u32);
 	__type(value, struct marks);
 } marks SEC(".maps");
+
+/* marks_at is the curve: kmax 0 never marks. */
+INLINE int marks_at(__u64 bytes, __u32 lot, __u32 kmin, __u32 kmax, __u64 slope)
+{
+	return kmax && bytes > kmin && (bytes > kmax || lot < (bytes - kmin) * slope >> 8);
+}
 
 /* mark is DCQCN's congestion point: as a frame departs, by lot, on the bytes that it leaves behind in its queue. */
 SEC("tc")
@@ -863,6 +895,8 @@ int mark(struct __sk_buff *skb)
 	struct marks *m;
 	__u8 b[2], tos, i;
 	__u64 bytes;
+	__u32 lot;
+	int is, was;
 
 	if (!c || !p)
 		return ACT_UNSPEC; /* on to the cable */
@@ -878,7 +912,7 @@ int mark(struct __sk_buff *skb)
 		return ACT_UNSPEC;
 	i = c->priority[tos >> 2 & 63] & 7;
 	qc = &c->queue[i];
-	if (!qc->kmax)
+	if (!qc->kmax && !qc->wrong)
 		return ACT_UNSPEC;
 	qi = *port * PRIORITIES + i;
 	m = map_lookup(&marks, &qi);
@@ -886,12 +920,17 @@ int mark(struct __sk_buff *skb)
 		return ACT_UNSPEC;
 	m->seen++;
 	bytes = p->queue[i].bytes;
-	if (bytes <= qc->kmin)
-		return ACT_UNSPEC;
-	if (bytes <= qc->kmax && random32() >= (bytes - qc->kmin) * qc->slope >> 8)
-		return ACT_UNSPEC;
-	ecn_set_ce(skb);
-	m->marked++;
+	lot = random32();
+	is = marks_at(bytes, lot, qc->kmin, qc->kmax, qc->slope);
+	if (qc->wrong) {
+		was = marks_at(bytes, lot, qc->right_kmin, qc->right_kmax, qc->right_slope);
+		if (is != was)
+			m->wrong++;
+	}
+	if (is) {
+		ecn_set_ce(skb);
+		m->marked++;
+	}
 	return ACT_UNSPEC;
 }
 

@@ -19,6 +19,11 @@ struct queue_conf {
 	__u64 cost;      /* ns << 16 a byte that the queue is limited to, beside the line; 0: not */
 	__u32 kmin, kmax;  /* marking begins above kmin; kmax 0: none */
 	__u64 slope;     /* 2^32 * pmax / (kmax - kmin), << 8 */
+	/* The curve that would be right, where another one is in force: what differs for it is counted. */
+	__u32 right_kmin, right_kmax;
+	__u64 right_slope;
+	__u32 wrong;     /* the curve in force is another one than it */
+	__u32 pad;
 };
 
 struct group_conf {
@@ -41,7 +46,8 @@ struct port_conf {
 	__u64 lag;        /* ns that the line may make up for when it was served late */
 	__u64 quantum;    /* ns << 16 of a pause quantum: 512 bit times */
 	__u64 notice;     /* ns between two notices of marked packets of one flow */
-	__u8  priority[64]; /* by DSCP */
+	__u64 watched;    /* DSCPs of which what comes in is counted, bit i for i */
+	__u8  priority[64]; /* of what comes in, and of what the node itself sends; by DSCP */
 	__u8  obey;       /* priorities whose pauses are obeyed, bit i for i */
 	__u8  stuck;      /* priorities that are never served */
 	__u8  paced;      /* flows with a rate of their own are looked for */
@@ -84,6 +90,7 @@ struct queue {
 	/* Pauses that the peer asked for. */
 	__u64 until, since, paused; /* paused: ns altogether, up to the last that ended */
 	__u64 rx_pause, rx_xoff;    /* frames that spoke of the priority; pauses that began */
+	__u64 against;     /* frames that were sent while the peer had the priority paused, since the port doesn't obey */
 };
 
 struct group {
@@ -93,6 +100,7 @@ struct group {
 	__u32 xoff;        /* it asks its peer for a pause */
 	__u32 told;        /* the peer has been told */
 	__u64 tx_pause;    /* pause frames that told it; the agent's come besides */
+	__u64 frames, watched; /* that came in by it; and of them those of the port's watched DSCPs */
 };
 
 struct port_state {
@@ -114,7 +122,6 @@ struct port_state {
 struct node {
 	struct bpf_spin_lock lock;
 	__u32 pad;
-	__u64 shared;      /* declared: size of the shared memory */
 	__u64 used;        /* of it */
 	__u64 total, high; /* all that waits, and the most of it */
 };

@@ -26,6 +26,7 @@ const (
 	PortMapGroups        = "groups"
 	PortMapLease         = "lease"
 	PortMapMarks         = "marks"
+	PortMapMemories      = "memories"
 	PortMapNodes         = "nodes"
 	PortMapNotices       = "notices"
 	PortMapPortConfs     = "port_confs"
@@ -110,6 +111,7 @@ type PortMapSpecs struct {
 	Groups        *ebpf.MapSpec `ebpf:"groups"`
 	Lease         *ebpf.MapSpec `ebpf:"lease"`
 	Marks         *ebpf.MapSpec `ebpf:"marks"`
+	Memories      *ebpf.MapSpec `ebpf:"memories"`
 	Nodes         *ebpf.MapSpec `ebpf:"nodes"`
 	Notices       *ebpf.MapSpec `ebpf:"notices"`
 	PortConfs     *ebpf.MapSpec `ebpf:"port_confs"`
@@ -156,6 +158,7 @@ type PortMaps struct {
 	Groups        *ebpf.Map `ebpf:"groups"`
 	Lease         *ebpf.Map `ebpf:"lease"`
 	Marks         *ebpf.Map `ebpf:"marks"`
+	Memories      *ebpf.Map `ebpf:"memories"`
 	Nodes         *ebpf.Map `ebpf:"nodes"`
 	Notices       *ebpf.Map `ebpf:"notices"`
 	PortConfs     *ebpf.Map `ebpf:"port_confs"`
@@ -177,6 +180,7 @@ func (m *PortMaps) Close() error {
 		m.Groups,
 		m.Lease,
 		m.Marks,
+		m.Memories,
 		m.Nodes,
 		m.Notices,
 		m.PortConfs,

@@ -17,8 +17,9 @@ const Priorities = 8
 type Port struct {
 	Rate topo.Rate
 	MTU  int // the largest IP packet, bytes
-	// Priority of each DSCP. What isn't IP has DSCP 0's.
+	// Priority of each DSCP, of what comes in at the port and of what its node sends itself. What isn't IP has DSCP 0's.
 	Priority [64]uint8
+	Watched  uint64 // DSCPs of which what comes in is counted, bit i for DSCP i
 	Queues   [Priorities]Queue
 	Groups   [Priorities]Group
 	// Obey are the priorities whose pauses are obeyed, bit i for priority i. Stuck ones are never served.
@@ -41,6 +42,12 @@ type Queue struct {
 	Weight   int       // frames of a round; 0: strict, before all that have a weight
 	Rate     topo.Rate // that it is limited to; 0: the line's
 	Marking  *Marking  // nil: none
+	Right    *Right    // nil: Marking is right
+}
+
+// Right is the curve that would be right where another one is in force: packets that are marked, or aren't, for it are counted.
+type Right struct {
+	Marking *Marking // nil: none
 }
 
 // Marking is DCQCN's curve, on the bytes that a departing frame leaves behind in its queue.
@@ -78,8 +85,10 @@ func (p *Port) Check() error {
 	}
 	for i := range p.Queues {
 		q := &p.Queues[i]
-		if m := q.Marking; m != nil && (m.Kmin >= m.Kmax || m.Kmax > 1<<30 || m.Pmax <= 0 || m.Pmax > 1) {
-			return fmt.Errorf("priority %d: marking needs kmin < kmax ≤ 1GiB and 0 < pmax ≤ 1, not %v, %v, %v", i, m.Kmin, m.Kmax, m.Pmax)
+		for _, m := range q.curves() {
+			if m != nil && (m.Kmin >= m.Kmax || m.Kmax > 1<<30 || m.Pmax <= 0 || m.Pmax > 1) {
+				return fmt.Errorf("priority %d: marking needs kmin < kmax ≤ 1GiB and 0 < pmax ≤ 1, not %v, %v, %v", i, m.Kmin, m.Kmax, m.Pmax)
+			}
 		}
 		if q.Weight < 0 || q.Weight > 1000 {
 			return fmt.Errorf("priority %d: weight %d is not from 0 (strict) to 1000", i, q.Weight)
@@ -93,6 +102,14 @@ func (p *Port) Check() error {
 	return nil
 }
 
+// curves are the one in force and the right one.
+func (q *Queue) curves() [2]*Marking {
+	if q.Right == nil {
+		return [2]*Marking{q.Marking, nil}
+	}
+	return [2]*Marking{q.Marking, q.Right.Marking}
+}
+
 // conf is struct port_conf.
 type conf struct {
 	Node               uint32
@@ -101,6 +118,7 @@ type conf struct {
 	Poll               uint32
 	Cost, Lag, Quantum uint64
 	Notice             uint64
+	Watched            uint64
 	Priority           [64]uint8
 	Obey, Stuck, Paced uint8
 	Sends              uint8
@@ -116,6 +134,19 @@ type queueConf struct {
 	Cost          uint64
 	Kmin, Kmax    uint32
 	Slope         uint64
+	Right         struct {
+		Kmin, Kmax uint32
+		Slope      uint64
+		Wrong, _   uint32
+	}
+}
+
+// curve is a marking as programs read it.
+func curve(m *Marking) (kmin, kmax uint32, slope uint64) {
+	if m == nil {
+		return 0, 0, 0
+	}
+	return uint32(m.Kmin), uint32(m.Kmax), uint64(float64(m.Pmax) * (1 << 40) / float64(m.Kmax-m.Kmin))
 }
 
 type groupConf struct {
@@ -136,7 +167,7 @@ func (p *Port) encode() conf {
 	frame := uint64(p.MTU) + 14
 	perByte := cost(p.Rate)
 	c := conf{
-		Overhead: frameOverhead, Minimum: frameMinimum, Cost: perByte, Quantum: perByte * 64, Priority: p.Priority,
+		Overhead: frameOverhead, Minimum: frameMinimum, Cost: perByte, Quantum: perByte * 64, Priority: p.Priority, Watched: p.Watched,
 		Obey: p.Obey, Stuck: p.Stuck, Sends: p.Sends, MAC: p.MAC, Notice: uint64(p.Notice),
 	}
 	wire := (frame + frameOverhead) * perByte >> 16
@@ -148,9 +179,11 @@ func (p *Port) encode() conf {
 	for i := range p.Queues {
 		q := &p.Queues[i]
 		c.Queue[i] = queueConf{Reserved: uint64(q.Reserved), Alpha: q.Alpha, Weight: uint32(uint64(q.Weight) * (frame + frameOverhead)), Cost: cost(q.Rate)}
-		if m := q.Marking; m != nil {
-			c.Queue[i].Kmin, c.Queue[i].Kmax = uint32(m.Kmin), uint32(m.Kmax)
-			c.Queue[i].Slope = uint64(float64(m.Pmax) * (1 << 40) / float64(m.Kmax-m.Kmin))
+		to := &c.Queue[i]
+		to.Kmin, to.Kmax, to.Slope = curve(q.Marking)
+		if q.Right != nil {
+			to.Right.Kmin, to.Right.Kmax, to.Right.Slope = curve(q.Right.Marking)
+			to.Right.Wrong = 1
 		}
 	}
 	for i := range p.Groups {

@@ -73,7 +73,7 @@ func Open(cfg Config) (_ *Engine, err error) {
 	n := uint32(cfg.Ports + 1)
 	for name, size := range map[string]uint32{
 		"port_confs": n, "port_states": n, "groups": n * Priorities, "marks": n * Priorities, "arrival_counts": n, "storms": n, "arrivals": uint32(cfg.MaxIndex + 1),
-		"nodes": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(max(cfg.Flows, 1)), "flow_confs": uint32(max(cfg.Flows, 1)), "flow_numbers": uint32(2 * max(cfg.Flows, 1)),
+		"nodes": uint32(max(cfg.Nodes, 1)), "memories": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(max(cfg.Flows, 1)), "flow_confs": uint32(max(cfg.Flows, 1)), "flow_numbers": uint32(2 * max(cfg.Flows, 1)),
 		"departures": uint32(cfg.MaxIndex + 1),
 	} {
 		spec.Maps[name].MaxEntries = size
@@ -137,13 +137,7 @@ func Handle(number int) uint32 { return uint32(number) << 16 }
 
 // SetMemory declares how many bytes of packet memory the ports of a node share.
 func (e *Engine) SetMemory(node int, shared topo.Bytes) error {
-	// The lock is in the value; the rest of it is small and still at zero before traffic begins, and only shared is declared.
-	var s nodeState
-	if err := e.maps["nodes"].Lookup(uint32(node), &s); err != nil {
-		return fmt.Errorf("port engine: node %d: %w", node, err)
-	}
-	s.Shared = uint64(shared)
-	if err := e.maps["nodes"].Update(uint32(node), &s, ebpf.UpdateLock); err != nil {
+	if err := e.maps["memories"].Put(uint32(node), uint64(shared)); err != nil {
 		return fmt.Errorf("port engine: node %d: %w", node, err)
 	}
 	return nil

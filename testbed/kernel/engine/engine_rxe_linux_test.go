@@ -387,6 +387,84 @@ func TestMarksFollowTheCurve(t *testing.T) {
 	}
 }
 
+// One lot decides what the curve in force and the right one would mark.
+func TestPacketsThatAWrongCurveMarksOrDoesNotAreCounted(t *testing.T) {
+	right := &Marking{Kmin: 20_000, Kmax: 80_000, Pmax: 0.5}
+	b := lay(t, func(*Port) {})
+	if err := b.e.maps["departures"].Put(uint32(1), uint32(toH2)); err != nil {
+		t.Fatal(err)
+	}
+	packet := make([]byte, 200)
+	packet[12], packet[13], packet[14], packet[15], packet[17], packet[23] = 8, 0, 0x45, 24<<2|2, 186, 17
+	for name, c := range map[string]struct {
+		now, right *Marking
+		queue      uint64
+		wrong      float64 // the share of packets
+	}{
+		"off, below":       {nil, right, 20_000, 0},
+		"off, on the way":  {nil, right, 50_000, 0.25},
+		"off, above":       {nil, right, 80_001, 1},
+		"on, where it was": {&Marking{Kmin: 1, Kmax: 2, Pmax: 1}, nil, 1000, 1},
+		"half as steep":    {&Marking{Kmin: 20_000, Kmax: 80_000, Pmax: 0.25}, right, 50_000, 0.125},
+	} {
+		p := Declared()
+		p.Queues[3].Marking, p.Queues[3].Right = c.now, &Right{c.right}
+		if err := errors.Join(b.e.Declare(toH2, p), b.e.Verify(toH2, p)); err != nil {
+			t.Fatal(err)
+		}
+		s := portState{}
+		s.Queue[3].Bytes = c.queue
+		if err := b.e.maps["port_states"].Put(uint32(toH2), &s); err != nil {
+			t.Fatal(err)
+		}
+		const n = 2000
+		before := b.read(toH2).Queues[3]
+		for range n {
+			if _, err := b.e.Mark().Run(&ebpf.RunOptions{Data: packet}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wrong := float64(b.read(toH2).Queues[3].Mismarked - before.Mismarked)
+		if sigma := math.Sqrt(n * c.wrong * (1 - c.wrong)); math.Abs(wrong-n*c.wrong) > 3.9*sigma+1e-9 {
+			t.Errorf("%s: %v of %d are counted, not %v ± %.0f", name, wrong, n, n*c.wrong, 3.9*sigma)
+		}
+	}
+}
+
+// The port that a packet comes in by says what its priority is; what is sent against a pause that isn't obeyed is counted, and so is
+// what has a watched DSCP. A memory that shrinks while frames wait loses none of them.
+func TestTheIngressPortSaysThePriorityAndWhatIsWrongIsCounted(t *testing.T) {
+	b := lay(t, func(*Port) {})
+	stop := b.flood(24, 9)
+	defer stop()
+	b.until(toH2, "priority 3 goes", func(r Reading) bool { return r.Queues[3].TxFrames > 20 })
+	p := Declared()
+	p.Priority[24], p.Watched = 5, 1<<24
+	if err := errors.Join(b.e.Declare(toH1, p), b.e.Verify(toH1, p)); err != nil {
+		t.Fatal(err)
+	}
+	b.until(toH2, "it goes by priority 5", func(r Reading) bool { return r.Queues[5].TxFrames > 20 })
+	if r := b.read(toH1).Groups; r[5].Watched == 0 || r[5].Watched != r[5].Frames || r[3].Watched != 0 || r[3].Frames == 0 {
+		t.Errorf("%d of %d in priority 5, %d of %d in 3 are watched", r[5].Watched, r[5].Frames, r[3].Watched, r[3].Frames)
+	}
+	if n := b.read(toH2).Queues[5].Against; n != 0 {
+		t.Errorf("nobody pauses, and %d frames went against it", n)
+	}
+	b.pause(5, 0xffff) // which isn't obeyed
+	b.until(toH2, "priority 5 is sent against its pause", func(r Reading) bool { return r.Queues[5].Against > 20 })
+	if err := b.e.Declare(toH1, Declared()); err != nil {
+		t.Fatal(err)
+	}
+	b.until(toH2, "priority 3 goes again", func(r Reading) bool { return r.Queues[5].Packets == 0 && r.Queues[3].Packets > 0 })
+	if err := b.e.SetMemory(0, 10_000); err != nil {
+		t.Fatal(err)
+	}
+	stopped := b.until(toH1, "the smaller memory takes no more", func(r Reading) bool { return r.Groups[3].Headroom > 0 })
+	if m, err := b.e.Memory(0); err != nil || m.Shared != 10_000 || m.Total == 0 {
+		t.Errorf("memory: %+v, %v; the group is %+v", m, err, stopped.Groups[3])
+	}
+}
+
 // A flow with a rate of its own keeps it while others use the rest of the line, begins behind what of it waits in the queue, and
 // leaves without overtaking itself.
 func TestAFlowIsPacedAndStaysInOrder(t *testing.T) {

@@ -37,6 +37,8 @@ type QueueReading struct {
 	PausedTime         time.Duration // for how long the peer had it paused, up to now
 	PausedSince        time.Duration // CLOCK_MONOTONIC, when the pause began that it is in
 	RxPauses, RxPaused uint64        // pause frames that spoke of the priority, and pauses that began
+	Against            uint64        // frames that were sent while the peer had the priority paused, since the port doesn't obey
+	Mismarked          uint64        // frames that the right curve would have marked and the one in force didn't, or the other way round
 }
 
 // GroupReading is an ingress group's.
@@ -45,6 +47,7 @@ type GroupReading struct {
 	HighWater, HeadroomHigh uint64
 	XOFFs, HeadroomDrops    uint64
 	TxPauses                uint64 // pause frames that the kernel sent for the group; those of an agent come besides
+	Frames, Watched         uint64 // frames that came in by the group, and those of them with a DSCP of Port.Watched
 	Pausing                 bool
 }
 
@@ -61,7 +64,7 @@ type queueState struct {
 	Bytes, Lossy, High, In, Out, TxFrames, TxBytes, Drops, StormDrops, Next uint64
 	Deficit                                                                 int64
 	Packets, Flows, Turn, _                                                 uint32
-	Until, Since, Paused, RxPause, RxXOFF                                   uint64
+	Until, Since, Paused, RxPause, RxXOFF, Against                          uint64
 }
 
 type portState struct {
@@ -78,15 +81,15 @@ type portState struct {
 type groupState struct {
 	Held, Head, Lossy, High, HeadHigh, XOFFs, HeadroomDrops uint64
 	XOFF, Told                                              uint32
-	TxPause                                                 uint64
+	TxPause, Frames, Watched                                uint64
 }
 
 type nodeState struct {
-	Lock, _                   uint32
-	Shared, Used, Total, High uint64
+	Lock, _           uint32
+	Used, Total, High uint64
 }
 
-type markCounts struct{ Seen, Marked uint64 }
+type markCounts struct{ Seen, Marked, Wrong uint64 }
 
 // Now is the programs' clock: CLOCK_MONOTONIC.
 func Now() time.Duration {

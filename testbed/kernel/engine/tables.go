@@ -26,7 +26,7 @@ type Tables struct {
 }
 
 // shared are the tables that another process is given, in order.
-var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "storms", "events", "flows", "flow_confs", "flow_numbers"}
+var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "storms", "events", "memories", "flows", "flow_confs", "flow_numbers"}
 
 // Files are the tables for another process. The caller closes them; they are the same for as long as the engine is open.
 func (t *Tables) Files() (files []*os.File, err error) {
@@ -98,11 +98,11 @@ func (t *Tables) Read(number int) (r Reading, err error) {
 		r.Queues[i] = QueueReading{
 			Packets: int(q.Packets), Bytes: q.Bytes, HighWater: q.High, TxFrames: q.TxFrames, TxBytes: q.TxBytes, Drops: q.Drops, StormDrops: q.StormDrops,
 			ECNFrames: m.Seen, Marked: m.Marked, Paused: q.Until > uint64(now), PausedTime: q.paused(uint64(now)), PausedSince: time.Duration(q.Since),
-			RxPauses: q.RxPause, RxPaused: q.RxXOFF,
+			RxPauses: q.RxPause, RxPaused: q.RxXOFF, Against: q.Against, Mismarked: m.Wrong,
 		}
 		r.Groups[i] = GroupReading{
 			Held: g.Held, Headroom: g.Head, Lossy: g.Lossy, HighWater: g.High, HeadroomHigh: g.HeadHigh, XOFFs: g.XOFFs, HeadroomDrops: g.HeadroomDrops,
-			Pausing: g.XOFF != 0, TxPauses: g.TxPause,
+			Pausing: g.XOFF != 0, TxPauses: g.TxPause, Frames: g.Frames, Watched: g.Watched,
 		}
 	}
 	errs = append(errs, t.maps["arrival_counts"].Lookup(uint32(number), &r.Arrived))
@@ -144,7 +144,11 @@ func (t *Tables) Memory(node int) (MemoryReading, error) {
 	if err := t.maps["nodes"].LookupWithFlags(uint32(node), &s, ebpf.LookupLock); err != nil {
 		return MemoryReading{}, fmt.Errorf("port engine: node %d: %w", node, err)
 	}
-	return MemoryReading{s.Shared, s.Used, s.Total, s.High}, nil
+	var shared uint64
+	if err := t.maps["memories"].Lookup(uint32(node), &shared); err != nil {
+		return MemoryReading{}, fmt.Errorf("port engine: node %d: %w", node, err)
+	}
+	return MemoryReading{shared, s.Used, s.Total, s.High}, nil
 }
 
 // Renew lets pauses and rates be obeyed for so long from now on.
