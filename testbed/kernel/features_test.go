@@ -12,9 +12,9 @@ import (
 
 func TestWhatTheKernelCannotDoIsRefusedByItsKeyAndSaysWhoCan(t *testing.T) {
 	nics := fabric.NICSettings{NICModel: fabric.NICModel{Recovery: "go-back-0"},
-		Override: []fabric.NICOverride{{Node: "h1", NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}}}}
-	switches := fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{PFC: &fabric.PFCSettings{}, Routing: "spray"},
-		Override: []fabric.SwitchOverride{{Node: "leaf1", SwitchModel: fabric.SwitchModel{ECN: &fabric.ECNSettings{Priorities: fabric.Priorities{3}}}}}}
+		Override: []fabric.NICOverride{{Node: "h1", NICModel: fabric.NICModel{Ack: &fabric.AckSettings{}}}}}
+	switches := fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{Routing: "spray"},
+		Override: []fabric.SwitchOverride{{Node: "leaf1", SwitchModel: fabric.SwitchModel{PFC: &fabric.PFCSettings{}, ECN: &fabric.ECNSettings{KMin: 1, KMax: 2, PMax: 1, Marker: fabric.MarkerRED}}}}}
 	top, err := (&topo.Spec{Star: &topo.Star{Hosts: 2}}).Build()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestWhatTheKernelCannotDoIsRefusedByItsKeyAndSaysWhoCan(t *testing.T) {
 	if err == nil {
 		t.Fatal("all of it was taken")
 	}
-	for _, key := range []string{"nics.recovery", "nics.override[0].dcqcn", "switches.pfc", "switches.routing", "switches.override[0].ecn.priorities"} {
+	for _, key := range []string{"nics.recovery", "nics.override[0].ack", "switches.routing", "switches.override[0].ecn.marker"} {
 		if n := strings.Count(err.Error(), key+": "); n != 1 {
 			t.Errorf("%s is refused %d times: %v", key, n, err)
 		}
@@ -46,8 +46,8 @@ func TestWhatTheKernelCannotDoIsRefusedByItsKeyAndSaysWhoCan(t *testing.T) {
 	if err := (&Config{Plan: plan, NICs: nics}).CheckSettings(); err != nil {
 		t.Errorf("what is said of a soft-host is refused: %v", err)
 	}
-	nics = fabric.NICSettings{RDMA: fabric.RDMAShared, NICModel: fabric.NICModel{Profile: "rxe", Memory: fabric.MemoryReal, DCQCN: &fabric.DCQCNSettings{Profile: "off"}}}
-	switches = fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{Buffer: 1 << 20, Routing: "ecmp", ECN: &fabric.ECNSettings{KMin: 1, KMax: 2, PMax: 1}}}
+	nics = fabric.NICSettings{RDMA: fabric.RDMAShared, NICModel: fabric.NICModel{Profile: "rxe", Memory: fabric.MemoryReal, DCQCN: &fabric.DCQCNSettings{Profile: "mlx5"}}}
+	switches = fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{Buffer: 1 << 20, Routing: "ecmp", PFC: &fabric.PFCSettings{}, ECN: &fabric.ECNSettings{KMin: 1, KMax: 2, PMax: 1}}}
 	if err := (&Config{Plan: plan, NICs: nics, Switches: switches}).CheckSettings(); err != nil {
 		t.Errorf("what it can do is refused: %v", err)
 	}
