@@ -17,6 +17,7 @@ GO ?= go
 # rest is built without it.
 TAGS ?= $(if $(and $(wildcard /usr/include/infiniband/verbs.h),$(shell command -v gcc)),ibv)
 BACKEND ?=
+comma := ,
 FUZZTIME ?= 20s
 BENCH ?=
 PKG ?=
@@ -88,6 +89,10 @@ bench: go-there ## how fast it is, in data packets a second; BENCH=regexp PKG=./
 .PHONY: backends
 backends: setup ## measure the quickstart on the three backends again, for docs/backends.md
 	@scripts/backends.sh
+
+.PHONY: incidents
+incidents: $(if $(findstring kernel,$(BACKEND)),setup,build) ## make published incidents happen and cure them, and print the table; BACKEND=sim,soft (default), kernel
+	@bin/rocebed incident table --backend $(or $(BACKEND),sim$(comma)soft)
 
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left

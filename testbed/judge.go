@@ -25,7 +25,7 @@ func (r *run) judge(t *traffic) record.Summary {
 		}
 		r.addOwn(t)
 		sum.Counters = keyCounters(r.table)
-		sum.Expectations = append(sum.Expectations, r.expectations(sum)...)
+		sum.Expectations = append(sum.Expectations, r.s.Judge(&sum, r.table)...)
 	}
 	for _, w := range sum.Workloads {
 		if !w.Passed {
@@ -104,20 +104,32 @@ func latency(l workloads.Percentiles) record.Latency {
 	}
 }
 
-// expectations evaluates the scenario's expectations over the results and the readings.
-func (r *run) expectations(sum record.Summary) []record.Expectation {
-	v := expect.Values{Workloads: map[string]record.Workload{}, Faults: map[string]record.Fault{}, Metrics: r.table}
+// Judge says which of the scenario's expectations hold of what a run came to: a run of this scenario, or of another one with
+// the same names.
+func (s *Scenario) Judge(sum *record.Summary, table *metrics.Table) []record.Expectation {
+	v := valuesOf(sum, table)
+	var out []record.Expectation
+	for _, p := range s.programs {
+		out = append(out, p.Eval(v))
+	}
+	return out
+}
+
+// Figure is what an expression in the language of expectations comes to for such a run: a number, or a duration in
+// nanoseconds.
+func (s *Scenario) Figure(expr string, sum *record.Summary, table *metrics.Table) (float64, error) {
+	return s.env.Number(expr, valuesOf(sum, table))
+}
+
+func valuesOf(sum *record.Summary, table *metrics.Table) expect.Values {
+	v := expect.Values{Workloads: map[string]record.Workload{}, Faults: map[string]record.Fault{}, Metrics: table}
 	for _, w := range sum.Workloads {
 		v.Workloads[w.Name] = w
 	}
 	for _, f := range sum.Faults {
 		v.Faults[f.Name] = f
 	}
-	var out []record.Expectation
-	for _, p := range r.s.programs {
-		out = append(out, p.Eval(v))
-	}
-	return out
+	return v
 }
 
 // keyNames are the counters that a result table shows when they moved, in order.

@@ -24,6 +24,7 @@ const (
 // commands makes the commands. To add one, write its file and name it here.
 var commands = []func() *cobra.Command{
 	newRunCommand,
+	newIncidentCommand,
 	newCompareCommand,
 	newValidateCommand,
 	newDoctorCommand,

@@ -28,10 +28,17 @@ func rootless(args []string) {
 			return
 		}
 	}
+	command := args[0]
+	if command == "incident" { // in virtual time unless a backend was named
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--backend") }) || len(args) < 2 {
+			return
+		}
+		command = "run"
+	}
 	switch {
-	case makesTestbeds(args[0]):
+	case makesTestbeds(command):
 		_ = linux.EnterWorld(true)
-	case findsTestbeds(args[0]):
+	case findsTestbeds(command):
 		if err := linux.EnterWorld(false); err != nil && !errors.Is(err, linux.ErrNoWorld) {
 			fail(err)
 		}

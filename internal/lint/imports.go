@@ -58,9 +58,10 @@ var rooms = []room{
 		"testbed/record", "testbed/expect", "testbed/analysis", "testbed/compare", "testbed/report", below)},
 
 	{"images", with("topo")},
-	{"suites", with("internal/testleak", "internal/testneed", "testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/guest", "testbed/keeper",
+	{"scenarios/incidents", with("testbed", "testbed/record", "testbed/metrics", "testbed/report", "topo/strict")},
+	{"suites", with("scenarios/incidents", "internal/testleak", "internal/testneed", "testbed", "testbed/linux", "testbed/kernel", "testbed/soft", "testbed/sim", "testbed/mixed", "testbed/guest", "testbed/keeper",
 		"testbed/record", "testbed/report", "testbed/analysis", "testbed/compare", "workloads/verbs/conformance", "workloads/verbs/ibv", silicon, below)},
-	{"cmd", with("testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
+	{"cmd", with("scenarios/incidents", "testbed", "testbed/linux", "testbed/kernel", "testbed/guest", "testbed/keeper", "testbed/record",
 		"testbed/analysis", "testbed/compare", "testbed/report", "images", below)},
 	{"internal/lint", nil},
 	{"internal/testleak", nil},

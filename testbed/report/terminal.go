@@ -155,6 +155,9 @@ func yes(b bool) string {
 	return "NO"
 }
 
+// Wrap breaks text at blanks so that no line has more than n columns, if it can be; lines after the first begin with indent.
+func Wrap(text string, n int, indent string) string { return wrap(text, n, indent) }
+
 // wrap breaks text at blanks so that no line is longer than n, if it can be.
 func wrap(text string, n int, indent string) string {
 	var lines []string

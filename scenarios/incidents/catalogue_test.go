@@ -1,0 +1,127 @@
+package incidents
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rocebed/rocebed/testbed"
+)
+
+func TestEveryFileIsAnIncidentsAndReadsAsAScenario(t *testing.T) {
+	there, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, x := range All() {
+		for _, cured := range []bool{false, true} {
+			named[x.File(cured)] = true
+			s, err := x.Scenario(cured)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			want := x.Name
+			if cured {
+				want += "-cure"
+			}
+			if s.Name != want || len(s.Expect) == 0 {
+				t.Errorf("%s: is called %q and expects %q", x.File(cured), s.Name, s.Expect)
+			}
+		}
+	}
+	for _, f := range there {
+		if !named[f] {
+			t.Errorf("%s belongs to no incident of the catalogue", f)
+		}
+	}
+}
+
+func TestACureIsAFewLines(t *testing.T) {
+	for _, x := range All() {
+		if d := x.Diff(); len(d) == 0 || len(d) > 4 {
+			t.Errorf("%s: the cured scenario differs in %d lines:\n%s", x.Name, len(d), strings.Join(d, "\n"))
+		}
+	}
+}
+
+func TestTheDifferenceIsWhatIsTakenAwayAndAdded(t *testing.T) {
+	got := strings.Join(diff([]string{"a", "b", "c", "e"}, []string{"a", "x", "c", "d", "e"}), " ")
+	if got != "-b +x +d" {
+		t.Error(got)
+	}
+}
+
+func TestAnIncidentIsFoundByItsNameAndItsNumber(t *testing.T) {
+	for _, name := range []string{"victim-flow", "8"} {
+		if x, err := Find(name); err != nil || x.Number != 8 {
+			t.Errorf("%s: %v, %v", name, x.Name, err)
+		}
+	}
+	if _, err := Find("victim-flaw"); err == nil || !strings.Contains(err.Error(), `"victim-flow"`) {
+		t.Errorf("a misspelt name: %v", err)
+	}
+}
+
+func TestThePageHasEachIncident(t *testing.T) {
+	page, err := os.ReadFile("../../docs/incidents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range All() {
+		for _, want := range []string{"## " + x.Title + "\n", "`" + x.Name + "`", x.Source} {
+			if !bytes.Contains(page, []byte(want)) {
+				t.Errorf("docs/incidents.md has no %q", want)
+			}
+		}
+	}
+}
+
+func TestATableHasBothRunsOfAnIncident(t *testing.T) {
+	x, err := Find("ecn-above-xoff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []Row
+	opt := testbed.RunOptions{Out: t.TempDir()}
+	if err := RunAll(context.Background(), []Incident{x}, []testbed.Backend{testbed.Sim}, opt, func(r Row) { rows = append(rows, r) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || !rows[0].AsToldOf() {
+		t.Fatalf("%+v", rows)
+	}
+	var text, markdown bytes.Buffer
+	if err := Text(&text, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := Markdown(&markdown, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"✓", "symptom seen", "cure works", "packets marked"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	if want := "| 9 | `ecn-above-xoff` | `sim` | seen | works | pauses "; !strings.Contains(markdown.String(), want) {
+		t.Errorf("no %q in\n%s", want, markdown.String())
+	}
+	for _, without := range []bool{true, false} { // a run in which the symptom is where it shouldn't be, or isn't where it should
+		r := rows[0]
+		if without {
+			w := *r.Without
+			w.Symptom = false
+			r.Without = &w
+		} else {
+			w := *r.With
+			w.Symptom = true
+			r.With = &w
+		}
+		if r.AsToldOf() {
+			t.Errorf("the row passes all the same: without %v, with %v", r.Without.Symptom, r.With.Symptom)
+		}
+	}
+}

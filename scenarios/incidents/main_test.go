@@ -1,0 +1,9 @@
+package incidents
+
+import (
+	"testing"
+
+	"github.com/rocebed/rocebed/internal/testleak"
+)
+
+func TestMain(m *testing.M) { testleak.Main(m) }
