@@ -128,7 +128,7 @@ func (a *agent) timers(now time.Duration) (next time.Duration, err error) {
 		next = min(next, w.next)
 	}
 	for _, n := range a.nics {
-		at, ok, err := n.timers(now)
+		at, ok, err := n.flows.timers(now)
 		if err != nil {
 			return next, err
 		}
@@ -237,5 +237,5 @@ func (a *agent) setParams(port int, params dcqcn.Params) error {
 	if n == nil {
 		return fmt.Errorf("port %d has no DCQCN", port)
 	}
-	return n.set(params)
+	return n.set(engine.Now(), params)
 }

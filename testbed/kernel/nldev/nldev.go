@@ -3,6 +3,7 @@
 package nldev
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -199,16 +200,34 @@ func (c *Conn) QPs(d Device) (found []QP, err error) {
 	b.AttrU32(attrDevIndex, d.Index)
 	err = c.nl.Dump(cmdQPGet, b.Bytes(), "list the QPs of "+d.Name, func() { found = nil }, func(_ uint16, p []byte) {
 		nl.EachAttr(nl.Attrs(p)[attrResQP], func(kind uint16, entry []byte) {
-			a := nl.Attrs(entry)
-			if kind != attrResQPEntry || len(a[attrResType]) == 0 || len(a[attrResState]) == 0 {
-				return
+			if q, ok := decodeQP(entry); ok && kind == attrResQPEntry {
+				found = append(found, q)
 			}
-			found = append(found, QP{
-				Num: nl.U32At(a[attrResLQPN]), Remote: nl.U32At(a[attrResRQPN]),
-				RQPSN: nl.U32At(a[attrResRQPSN]), SQPSN: nl.U32At(a[attrResSQPSN]),
-				Type: a[attrResType][0], State: a[attrResState][0], PID: nl.U32At(a[attrResPID]),
-			})
 		})
 	})
 	return found, err
+}
+
+// QP is one queue pair of a device, at the same cost however many it has; false: it has none of that number.
+func (c *Conn) QP(d Device, num uint32) (q QP, ok bool, err error) {
+	var b nl.Batch
+	b.AttrU32(attrDevIndex, d.Index)
+	b.AttrU32(attrResLQPN, num)
+	err = c.nl.Get(cmdQPGet, b.Bytes(), fmt.Sprintf("look up QP %#x of %s", num, d.Name), func(_ uint16, p []byte) { q, ok = decodeQP(p) })
+	if errors.Is(err, unix.ENOENT) {
+		return QP{}, false, nil
+	}
+	return q, ok, err
+}
+
+func decodeQP(entry []byte) (QP, bool) {
+	a := nl.Attrs(entry)
+	if len(a[attrResType]) == 0 || len(a[attrResState]) == 0 {
+		return QP{}, false
+	}
+	return QP{
+		Num: nl.U32At(a[attrResLQPN]), Remote: nl.U32At(a[attrResRQPN]),
+		RQPSN: nl.U32At(a[attrResRQPSN]), SQPSN: nl.U32At(a[attrResSQPSN]),
+		Type: a[attrResType][0], State: a[attrResState][0], PID: nl.U32At(a[attrResPID]),
+	}, true
 }
