@@ -212,15 +212,11 @@ func (f *Fabric) watchdog(sw string) agent.Watchdog {
 	return w
 }
 
-// leastPackets is what a flow sends a second of wall time however slow DCQCN makes it.
-const leastPackets = 10
-
 // leastRate keeps the least rate of flows above what wall time can pace.
 func (f *Fabric) leastRate(p dcqcn.Params, l *topo.Link) dcqcn.Params {
-	floor := dcqcn.Rate(uint64(l.MTU+14+24) * 8 * leastPackets * uint64(f.cfg.Dilation.Factor()))
-	out, raised := p.WithMinRate(min(floor, dcqcn.Rate(l.Rate)))
-	if raised {
-		f.warn(fmt.Sprintf("DCQCN's rpg_min_rate of %v is %v here: ten packets a second of wall time at a dilation of %v", p.RPGMinRate, out.RPGMinRate, f.cfg.Dilation))
+	out, warning := silicon.LeastRate(p, l, f.cfg.Dilation)
+	if warning != "" {
+		f.warn(warning)
 	}
 	return out
 }

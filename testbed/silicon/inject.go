@@ -17,6 +17,7 @@ type Injector struct {
 	plan     *topo.Plan
 	settings fabric.Settings
 	seed     uint64
+	pace     loop.Dilation
 	ctl      loop.Loop
 	port     func(topo.PortRef) *Port
 	routing  *Routing
@@ -30,7 +31,7 @@ type Injector struct {
 
 // NewInjector makes an injector for the ports that port finds, in a fabric of a plan, settings and a seed. routing hears of links that are down.
 func NewInjector(cfg Config, ctl loop.Loop, port func(topo.PortRef) *Port, routing *Routing) *Injector {
-	return &Injector{plan: cfg.Plan, settings: cfg.Settings, seed: cfg.Seed, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}, off: map[string]string{}}
+	return &Injector{plan: cfg.Plan, settings: cfg.Settings, seed: cfg.Seed, pace: cfg.Pace, ctl: ctl, port: port, routing: routing, cuts: map[int]string{}, slowed: map[int]string{}, off: map[string]string{}}
 }
 
 // effect is what a fault does at one place: a direction of a link, or a link. Its methods with a port run on that port's loop,

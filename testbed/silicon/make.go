@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/rocebed/rocebed/datapath/asic"
+	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/datapath/link"
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/rnic"
@@ -21,7 +22,10 @@ type Config struct {
 	Seed     uint64
 	// Dilation divides what counts wall time in a NIC (rxe's jiffies).
 	Dilation loop.Dilation
-	Bugs     rnic.Bugs // of all NICs: for tests of tests alone
+	// Pace is the dilation that flows' least rate is for; 0: none, in virtual time that nobody compares with real time.
+	Pace loop.Dilation
+	Warn func(text string) // hears what of the settings is different here; nil: nobody
+	Bugs rnic.Bugs         // of all NICs: for tests of tests alone
 }
 
 // Ground is what a backend lends a node to stand on.
@@ -90,6 +94,7 @@ type PortModel struct {
 	Number int
 	Seed   uint64
 	Link   topo.Link
+	DCQCN  *dcqcn.Params // with its least rate; nil: none
 }
 
 // KnownAddr is a port's address, the fabric's number of the port, and whether it takes selective repeat's packets.
@@ -118,9 +123,17 @@ func (m *Maker) Model(n *topo.Node) (*HostModel, error) {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
 	for _, p := range m.cfg.Plan.Ports(n.Name) {
-		h.Ports = append(h.Ports, PortModel{
+		port := PortModel{
 			Plan: p, Number: m.cfg.Plan.PortNumber(p.Ref), Seed: seedOf(m.cfg.Seed, p.Ref.String(), "rnic"), Link: m.cfg.Plan.Topology.Links[p.Link],
-		})
+		}
+		if d := h.Profile.DCQCN; d != nil {
+			params, warning := LeastRate(*d, &port.Link, m.cfg.Pace)
+			port.DCQCN = &params
+			if warning != "" && m.cfg.Warn != nil {
+				m.cfg.Warn(warning)
+			}
+		}
+		h.Ports = append(h.Ports, port)
 	}
 	return h, nil
 }
@@ -161,11 +174,13 @@ func (h *HostModel) make(g Ground, resolver func(*topo.PlanPort) func(roce.Addr)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Plan.Ref, err)
 		}
+		profile := h.Profile
+		profile.DCQCN = p.DCQCN
 		port := &Port{Ref: p.Plan.Ref, Number: p.Number, Loop: g.Loop, Wire: NewWire(w, g.Loop, g.Frames), Link: &p.Link}
 		nic := &NIC{Port: port}
 		cfg := rnic.Config{
 			Name: p.Plan.Ref.String(), Loop: g.Loop, MAC: roce.MAC(p.Plan.MAC), Addr: roce.AddrFrom(p.Plan.Addr.Addr()), MTU: p.Link.MTU, Rate: uint64(p.Link.Rate),
-			Seed: p.Seed, Profile: h.Profile, PCIe: pcie, Priorities: h.Priorities,
+			Seed: p.Seed, Profile: profile, PCIe: pcie, Priorities: h.Priorities,
 			Frames: g.Frames, Wire: port.Wire, Resolve: resolver(&p.Plan), Phantom: h.Phantom, Bugs: h.Bugs,
 		}
 		if h.Trace > 0 {

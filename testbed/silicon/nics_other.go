@@ -26,6 +26,7 @@ func (in *Injector) retuned(s *faults.Spec, at topo.PortRef, m *fabric.NICModel)
 		cnps = cnps || k == "min_time_between_cnps" || k == "cnp_dscp" || k == "cnp_802p_prio" || k == "profile"
 	}
 	p, err := fabric.Turn(*profile.DCQCN, knobs)
+	p, _ = LeastRate(p, in.plan.Link(at), in.pace)
 	if err == nil {
 		_, err = dcqcn.NewReaction(p, dcqcn.Rate(in.plan.Link(at).Rate))
 	}

@@ -24,7 +24,7 @@ type Config struct {
 	// changes no outcome.
 	Workers int
 	// Dilation is that of the fabric in real time that this one is to be compared with: what an rxe NIC counts in wall time is that much
-	// shorter. Nothing else has it; 0 is 1.
+	// shorter, and DCQCN's least rate is what can be paced there. Nothing else has it; 0: there is none.
 	Dilation loop.Dilation
 	Bugs    rnic.Bugs // of all NICs: for tests of tests alone
 }
@@ -63,7 +63,7 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	}
 	f := &Fabric{cfg: cfg, byName: map[string]*host{}, halted: map[string]bool{}, nodes: map[string]*loop.Node{}}
 	f.start()
-	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.tick(), Bugs: cfg.Bugs}, nil)
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.tick(), Pace: cfg.Dilation, Warn: f.warn, Bugs: cfg.Bugs}, nil)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
 	f.wires = make([]*wire, cfg.Plan.PortCount())
 	t := cfg.Plan.Topology
@@ -97,8 +97,15 @@ func Build(ctx context.Context, cfg Config) (*Fabric, error) {
 	for number, w := range f.wires {
 		w.lead(f.ports[cfg.Plan.PeerNumber(number)])
 	}
-	f.inject = silicon.NewInjector(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed}, f.control, f.port, silicon.NewRouting(cfg.Plan, switches))
+	f.inject = silicon.NewInjector(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Pace: cfg.Dilation}, f.control, f.port, silicon.NewRouting(cfg.Plan, switches))
 	return f, nil
+}
+
+// warn keeps a warning, once.
+func (f *Fabric) warn(text string) {
+	if !slices.Contains(f.warnings, text) {
+		f.warnings = append(f.warnings, text)
+	}
 }
 
 // start makes the clock and its nodes.

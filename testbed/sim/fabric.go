@@ -53,7 +53,7 @@ func CheckNICs(s *fabric.NICSettings) error { return silicon.CheckNICs(s) }
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when
 // it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
-	return silicon.NewInjector(silicon.Config{Plan: c.Plan, Settings: c.Settings, Seed: c.Seed}, nil, func(topo.PortRef) *silicon.Port { return nil }, nil).Possible(spec)
+	return silicon.NewInjector(silicon.Config{Plan: c.Plan, Settings: c.Settings, Seed: c.Seed, Pace: c.Dilation}, nil, func(topo.PortRef) *silicon.Port { return nil }, nil).Possible(spec)
 }
 
 // Topology is the fabric's topology.

@@ -105,7 +105,7 @@ func (f *Fabric) build(ctx context.Context) (err error) {
 		}
 	}
 	f.threads = moreThreads(mine)
-	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.Dilation}, f.planned)
+	maker := silicon.NewMaker(silicon.Config{Plan: cfg.Plan, Settings: cfg.Settings, Seed: cfg.Seed, Dilation: cfg.Dilation, Pace: cfg.Dilation, Warn: f.warn}, f.planned)
 	f.ports = make([]*silicon.Port, cfg.Plan.PortCount())
 	cpus := spread(t)
 	for i := range t.Nodes {
@@ -323,6 +323,15 @@ func (f *Fabric) Host(name string) fabric.Host {
 
 // Injector applies faults.
 func (f *Fabric) Injector() fabric.Injector { return f.inject }
+
+// warn keeps a warning, once.
+func (f *Fabric) warn(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(f.warnings, text) {
+		f.warnings = append(f.warnings, text)
+	}
+}
 
 // Warnings are what was rounded or could not be had exactly.
 func (f *Fabric) Warnings() []string {

@@ -27,7 +27,7 @@ func newInjector(f *Fabric) *injector {
 		}
 		return nil
 	}
-	return &injector{f.control, silicon.NewInjector(silicon.Config{Plan: f.cfg.Plan, Settings: f.cfg.Settings, Seed: f.cfg.Seed}, f.control, port, f.routing)}
+	return &injector{f.control, silicon.NewInjector(silicon.Config{Plan: f.cfg.Plan, Settings: f.cfg.Settings, Seed: f.cfg.Seed, Pace: f.cfg.Dilation}, f.control, port, f.routing)}
 }
 
 // Check implements fabric.Injector.

@@ -212,9 +212,10 @@ func (c *Conn) QPs(d Device) (found []QP, err error) {
 func (c *Conn) QP(d Device, num uint32) (q QP, ok bool, err error) {
 	var b nl.Batch
 	b.AttrU32(attrDevIndex, d.Index)
+	b.AttrU32(attrPortIndex, port)
 	b.AttrU32(attrResLQPN, num)
 	err = c.nl.Get(cmdQPGet, b.Bytes(), fmt.Sprintf("look up QP %#x of %s", num, d.Name), func(_ uint16, p []byte) { q, ok = decodeQP(p) })
-	if errors.Is(err, unix.ENOENT) {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // EAGAIN: it is on no port yet
 		return QP{}, false, nil
 	}
 	return q, ok, err
