@@ -78,9 +78,9 @@ var differences = []Difference{
 	},
 	{
 		What:     "CE marks, CNPs, DCQCN",
-		Kernel:   "switches mark; NICs ignore it",
+		Kernel:   "with `nics.dcqcn`: an agent answers marks and paces, for whatever program",
 		Software: "the profile's, or `nics.dcqcn`",
-		Why:      "rxe sends no CNP and has no pacing",
+		Why:      "rxe itself sends no CNP and has no pacing",
 		shows:    marks, when: moved("ecn_marked", "np_cnp_sent"),
 	},
 	{

@@ -24,7 +24,7 @@ import (
 const (
 	switchSlots = 8192
 	hostSlots   = 1 << 15
-	mostFlows   = 4096 // queue pairs' directions that may be below line rate at once
+	mostFlows   = 1 << 14 // queue pairs' directions that may be below line rate at once
 )
 
 // AgentIfAsked must be called first of all in a program that builds fabrics: see agent.ProcessIfAsked.

@@ -27,7 +27,7 @@ import (
 //	hN ─┘
 func incast(t *testing.T, senders int, pfc bool) *Fabric {
 	cfg := Config{
-		Dilation: 1024,
+		Dilation: 512,
 		NICs:     fabric.NICSettings{NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}},
 		Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: &fabric.ECNSettings{KMin: 40_000, KMax: 200_000, PMax: 0.1}}},
 	}
@@ -96,7 +96,7 @@ func gbits(out string) (float64, error) {
 	return 0, errors.New("no result line")
 }
 
-// together runs programs at once, and says what each carried, in bits a second of fabric time.
+// together runs programs at once (perftest measures the middle half of the time that it is given), and says what each carried, in bits a second of fabric time.
 func together(t *testing.T, f *Fabric, all []*perftest) (rates []float64) {
 	t.Helper()
 	var servers, clients []*exec.Cmd
@@ -180,8 +180,7 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 	for _, c := range []struct {
 		program string
 		senders int
-		qps     string
-	}{{"ib_write_bw", 2, "1"}, {"ib_write_bw", 4, "1"}, {"ib_read_bw", 4, "1"}} {
+	}{{"ib_write_bw", 2}, {"ib_write_bw", 4}, {"ib_read_bw", 4}} {
 		t.Run(fmt.Sprintf("%s %d to 1", c.program, c.senders), func(t *testing.T) {
 			f := incast(t, c.senders, true)
 			sink := fmt.Sprintf("h%d", c.senders+1)
@@ -189,7 +188,7 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 			var hosts []string
 			for i := range c.senders {
 				h := fmt.Sprintf("h%d", i+1)
-				p := &perftest{program: c.program, client: h, server: sink, port: 18600 + i, args: []string{"-s", "65536", "-D", "8", "-q", c.qps}}
+				p := &perftest{program: c.program, client: h, server: sink, port: 18600 + i, args: []string{"-s", "16384", "-D", "10", "-t", "16", "-Q", "1"}}
 				if c.program == "ib_read_bw" { // data flow from the server to who reads
 					p.client, p.server = sink, h
 				}
@@ -204,7 +203,7 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 			}
 			t.Logf("rates %.3g; marked %v, CNPs sent %v, xoffs %v", rates, r.of(t, "np_ecn_marked_roce_packets", sink, "eth0"), r.of(t, "np_cnp_sent", sink, "eth0"),
 				r.of(t, "pfc_xoffs", "leaf1", "eth0", "3"))
-			if sum < 7e9 || least < 0.5*most {
+			if sum < 6e9 || least < 0.5*most {
 				t.Errorf("the link of 10 Gb/s carried %.3g b/s, shared as %.3g", sum, rates)
 			}
 			var handled, heard uint64

@@ -134,7 +134,7 @@ func (n *nic) read() *NICReading {
 	r := &NICReading{
 		CNPSent: n.np.Counters.CNPSent, TableFull: n.np.Counters.TableFull, Suppressed: n.np.Counters.Suppressed,
 		CNPHandled: n.flows.reaction.Counters.CNPHandled, CNPIgnored: n.flows.reaction.Counters.CNPIgnored, RateChanges: n.flows.reaction.Counters.Changes,
-		Unmapped: n.unmapped, NoFlow: n.flows.without,
+		Unmapped: n.unmapped, NoFlow: n.flows.without, Known: len(n.flows.byQPN),
 	}
 	for _, f := range n.flows.byQPN {
 		if f.rp.Limited() {

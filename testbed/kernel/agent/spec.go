@@ -80,6 +80,7 @@ type NICReading struct {
 	RateChanges                    uint64
 	Unmapped                       uint64 // marked packets and CNPs for queue pairs that the kernel doesn't list
 	NoFlow                         uint64 // CNPs whose flow could not be given a rate, since too many have one
+	Known                          int    // queue pairs that had a CNP, of those that there are
 	Limited                        int    // queue pairs below line rate now
 }
 
