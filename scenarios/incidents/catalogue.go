@@ -77,6 +77,7 @@ var catalogue = []Incident{
 		Backends:  onAll,
 		Figures: []Figure{
 			{"pauses", Count, `delta("tx_prio_pause", {"node": "leaf1"})`},
+			{"for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
 			{"packets marked", Count, `delta("ecn_marked")`},
 			{"CNPs", Count, `delta("np_cnp_sent")`},
 		},
@@ -118,6 +119,7 @@ var catalogue = []Incident{
 			{"CNPs sent", Count, `delta("np_cnp_sent")`},
 			{"CNPs that arrived", Count, `delta("rp_cnp_handled")`},
 			{"pauses", Count, `delta("tx_prio_pause", {"node": "leaf1"})`},
+			{"for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
 		},
 	},
 	{
@@ -129,7 +131,7 @@ var catalogue = []Incident{
 		Backends:  onAll,
 		Figures: []Figure{
 			{"pauses by the spine", Count, `delta("tx_prio_pause", {"node": "spine1"})`},
-			{"pauses in all", Count, `delta("tx_prio_pause")`},
+			{"for", Time, `delta("tx_prio_pause_duration", {"node": "spine1"})`},
 			{"CNPs", Count, `delta("np_cnp_sent")`},
 		},
 	},

@@ -187,7 +187,12 @@ func (a *agent) take(e engine.Event) error {
 		}
 	case engine.Told:
 		if p := a.pausing[e.Port]; p != nil {
-			p.told[e.Priority&7] = e.At
+			p.told[e.Priority&7], p.alone[e.Priority&7] = e.At, true
+			// The group may have let go meanwhile, and the word of that have come first.
+			if pausing, err := a.tables.Pausing(e.Port, e.Priority); err != nil || pausing {
+				return err
+			}
+			return p.set(engine.Now(), e.Priority, false)
 		}
 	case engine.Obeyed:
 		if p := a.pausing[a.peers[e.Port]]; p != nil {

@@ -19,14 +19,30 @@ type pausing struct {
 	fd    int // a raw socket past the port's queues
 	state link.Pauser
 	told  [8]time.Duration // when the kernel told the peer of a pause that it has not begun yet
+	alone [8]bool          // the kernel told the peer to pause, and the agent has said nothing since
 }
 
 // set takes what an ingress group asks for now.
 func (p *pausing) set(now time.Duration, priority uint8, pause bool) error {
-	if pause && p.state.XOFF(loop.Time(now), priority) || !pause && p.state.XON(loop.Time(now), priority) {
+	if p.speaks(now, priority, pause) {
 		return p.send(now)
 	}
 	return nil
+}
+
+// speaks says whether the peer must be sent a frame now. A pause that was over before the agent heard of it has been told by the kernel
+// alone: unless the agent ends it, the peer is silent for all the time that the kernel's frame asked for.
+func (p *pausing) speaks(now time.Duration, priority uint8, pause bool) bool {
+	i, at := priority&7, loop.Time(now)
+	alone := p.alone[i]
+	p.alone[i] = false
+	switch {
+	case pause:
+		return p.state.XOFF(at, i)
+	case alone:
+		p.state.XOFF(at, i)
+	}
+	return p.state.XON(at, i)
 }
 
 // refresh repeats the pause when that is due, and says when it is due next; false: nothing is paused.
