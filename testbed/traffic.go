@@ -122,19 +122,13 @@ func (t *traffic) run(ctx context.Context) {
 	} else {
 		t.r.step("running %s", traffics(t.r.s))
 		t.start(engine)
-		if w := t.r.opt.Window; w != nil {
-			t.window = newWindowWatch(*w)
-		}
+		stopMeasuring := t.measure()
 		stop := t.time.sample(t.s, t)
 		whole, done := t.whole(ctx)
 		t.wait(whole)
 		done()
 		stop()
-		if t.window != nil {
-			if _, err := t.window.outcome(); err != nil {
-				t.r.problem("measuring: %v", err)
-			}
-		}
+		stopMeasuring()
 	}
 	stopWatches()
 	stopCaptures()

@@ -114,6 +114,19 @@ func newWindowWatch(w Window) *windowWatch {
 	return v
 }
 
+// measure has the run's window measured, where it is to have one. The function it returns says what became of that.
+func (t *traffic) measure() (stop func()) {
+	if t.r.opt.Window == nil {
+		return func() {}
+	}
+	t.window = newWindowWatch(*t.r.opt.Window)
+	return func() {
+		if _, err := t.window.outcome(); err != nil {
+			t.r.problem("measuring: %v", err)
+		}
+	}
+}
+
 // look looks at the queues.
 func (w *windowWatch) look(ctx context.Context, fab fabric.Fabric, now func() time.Duration) {
 	r, ok := fab.(fabric.DepthReader)

@@ -26,7 +26,7 @@ type Config struct {
 	// Dilation is that of the fabric in real time that this one is to be compared with: what an rxe NIC counts in wall time is that much
 	// shorter, and DCQCN's least rate is what can be paced there. Nothing else has it; 0: there is none.
 	Dilation loop.Dilation
-	Bugs    rnic.Bugs // of all NICs: for tests of tests alone
+	Bugs     rnic.Bugs // of all NICs: for tests of tests alone
 }
 
 // Fabric is a fabric in virtual time. Its methods are for whoever drives it, between drives.
