@@ -94,6 +94,11 @@ backends: setup ## measure the quickstart on the three backends again, for docs/
 incidents: $(if $(findstring kernel,$(BACKEND)),setup,build) ## make published incidents happen and cure them, and print the table; BACKEND=sim,soft (default), kernel
 	@bin/rocebed incident table --backend $(or $(BACKEND),sim$(comma)soft)
 
+.PHONY: agreement
+agreement: ## the same congestion on three backends, for docs/agreement.md; ARGS=--json prints the table
+	@$(MAKE) --no-print-directory setup >&2
+	@$(GO) run ./internal/leftover -- scripts/agreement.sh $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built, and what crashed testbeds left
 	@[ ! -x bin/rocebed ] || bin/rocebed clean

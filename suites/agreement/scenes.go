@@ -11,9 +11,9 @@ import (
 
 // Every link carries Rate, and every run warms up before it is measured. Fabric time.
 const (
-	Rate    = 10 * topo.Gbps
-	WarmUp  = 10 * time.Millisecond
-	Measure = 40 * time.Millisecond
+	Rate     = 10 * topo.Gbps
+	WarmUp   = 10 * time.Millisecond
+	Measured = 40 * time.Millisecond
 
 	// lateStart is when the second of two flows starts.
 	lateStart = 5 * time.Millisecond
@@ -81,6 +81,11 @@ func incast(n int) Scene {
 	return s
 }
 
+const (
+	parking = "parking lot"
+	victim  = "victim"
+)
+
 // Scenes are all of them.
 func Scenes() []Scene {
 	late := incast(2)
@@ -93,7 +98,7 @@ func Scenes() []Scene {
 		//	h1, h2 ── s1 ── s2 ── s3 ── r2, r3
 		//	          r1 ─┘ └─ h3
 		{
-			Name: "parking lot", What: "f1 over the first of two links in a row, f3 over the second, f2 over both",
+			Name: parking, What: "f1 over the first of two links in a row, f3 over the second, f2 over both",
 			topology: chain("h1 -- s1", "h2 -- s1", "s1 -- s2", "r1 -- s2", "h3 -- s2", "s2 -- s3", "r2 -- s3", "r3 -- s3"),
 			Flows:    []Flow{{Name: "f1", From: "h1", To: "r1"}, {Name: "f2", From: "h2", To: "r2"}, {Name: "f3", From: "h3", To: "r3"}},
 			Queue:    queue("s1", "eth2"),
@@ -103,7 +108,7 @@ func Scenes() []Scene {
 		//	h1, v ── s1 ── s2 ── r, w
 		//	               └─ h2, h3
 		{
-			Name: "victim", What: "h1, h2 and h3 into one receiver; the victim v to another, over the link that h1 has to take",
+			Name: victim, What: "h1, h2 and h3 into one receiver; the victim v to another, over the link that h1 has to take",
 			topology: chain("h1 -- s1", "v -- s1", "s1 -- s2", "h2 -- s2", "h3 -- s2", "r -- s2", "w -- s2"),
 			Flows:    []Flow{{Name: "h1", From: "h1", To: "r"}, {Name: "h2", From: "h2", To: "r"}, {Name: "h3", From: "h3", To: "r"}, {Name: "v", From: "v", To: "w"}},
 			Queue:    queue("s2", "eth3"),
@@ -136,12 +141,20 @@ type Span struct{ WarmUp, Measure time.Duration }
 
 // Full is the span of the table, Short that of an ordinary test.
 var (
-	Full  = Span{WarmUp, Measure}
+	Full  = Span{WarmUp, Measured}
 	Short = Span{3 * time.Millisecond, 6 * time.Millisecond}
 )
 
 // lossy is a queue that drops at some 600 KB: less than what two queue pairs may have unacknowledged, and three times Kmax.
 const lossy = "  memory: 2MB\n  reserved: 5KB\n  alpha: 1/2\n"
+
+// How is how a scene is run.
+type How struct {
+	Dilation uint32 // of the fabrics in real time
+	Again    int    // how often that may be doubled
+	Seed     uint64
+	Span     Span
+}
 
 // latest is when the last flow starts.
 func (s *Scene) latest() (at time.Duration) {
@@ -158,11 +171,11 @@ func (s *Scene) Window(span Span) *testbed.Window {
 }
 
 // Scenario is the scene as a scenario file. NICs are rdma_rxe's on every backend.
-func (s *Scene) Scenario(mode Mode, dilation uint32, span Span) string {
+func (s *Scene) Scenario(mode Mode, how How) string {
 	var b strings.Builder
 	dcqcn, switches := "off", lossy
 	if mode.marks() {
-		dcqcn = "{profile: paper, rpg_min_rate: 200Mbps}"
+		dcqcn = "{profile: paper, rpg_min_rate: 400Mbps}"
 		switches += "  ecn: {kmin: 40KB, kmax: 200KB, pmax: 10%, priorities: [3]}\n"
 	}
 	if mode.pauses() {
@@ -170,7 +183,7 @@ func (s *Scene) Scenario(mode Mode, dilation uint32, span Span) string {
 	}
 	fmt.Fprintf(&b, `apiVersion: rocebed/v1
 name: agreement
-seed: 1
+seed: %d
 dilation: %d
 topology:
   %s
@@ -179,10 +192,10 @@ topology:
 nics: {profile: rxe, dcqcn: %s}
 switches:
 %sworkloads:
-`, dilation, s.topology, Rate, dcqcn, switches)
-	to := s.Window(span).To
+`, how.Seed, how.Dilation, s.topology, Rate, dcqcn, switches)
+	to := s.Window(how.Span).To
 	for _, f := range s.Flows {
-		warm := to - span.Measure - f.Start
+		warm := to - how.Span.Measure - f.Start
 		fmt.Fprintf(&b, "  - {name: %s, kind: write, from: [%s], to: [%s], size: 32KiB, depth: 16, verify: false, start: %v, duration: %v, warm_up: %v, qp: {retry_cnt: 7}}\n",
 			f.Name, f.From, f.To, f.Start, to+windDown-f.Start, warm)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/rocebed/rocebed/suites/agreement"
 	"github.com/rocebed/rocebed/testbed"
@@ -20,6 +21,8 @@ func main() {
 	dilation := flag.Uint("dilation", 256, "of the fabrics in real time")
 	scenes := flag.String("scenes", "", "only scenes whose names contain this")
 	modes := flag.String("modes", "", "only these modes, with commas between")
+	seed := flag.Uint64("seed", 1, "of what is random")
+	again := flag.Int("again", 1, "how often to run a scene again, at twice the dilation, where the machine did not keep up")
 	short := flag.Bool("short", false, "the span of an ordinary test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -37,11 +40,15 @@ func main() {
 			if *modes != "" && !strings.Contains(","+*modes+",", ","+string(m)+",") {
 				continue
 			}
-			f, err := s.Measure(ctx, testbed.Backend(*backend), m, uint32(*dilation), span)
+			f, err := s.Measure(ctx, testbed.Backend(*backend), m, agreement.How{Dilation: uint32(*dilation), Again: *again, Seed: *seed, Span: span})
 			if err != nil {
 				fmt.Fprintln(os.Stderr, "measure:", err)
 				code = 1
 				continue
+			}
+			fmt.Fprintf(os.Stderr, "measure: %s, %s on %s: %v of wall time at 1:%d\n", s.Name, m, *backend, f.Wall.Round(100*time.Millisecond), f.Dilation)
+			for _, p := range f.Problems {
+				fmt.Fprintln(os.Stderr, "measure:  ", p)
 			}
 			line, _ := json.Marshal(f) // numbers and texts
 			fmt.Printf("%s\n", line)

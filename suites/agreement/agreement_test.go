@@ -1,0 +1,86 @@
+package agreement
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/rocebed/rocebed/internal/testleak"
+	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked()
+	testleak.Main(m)
+}
+
+func TestAgreement(t *testing.T) { bed.Suite(t, "agreement") }
+
+// dilation is what a guest without hardware virtualisation sustains, where it has its processors to itself.
+func dilation() uint32 {
+	if bed.Backend() == testbed.Kernel {
+		return 1024
+	}
+	return 256
+}
+
+// The short form of the table: `make agreement` measures all of it.
+var _ = Describe("a short incast 4:1", Ordered, func() {
+	scene := incast(4)
+	seen := map[Mode]*Figures{}
+	for _, mode := range []Mode{Both, Neither} {
+		It("comes to the yardstick's figures with "+string(mode), func(ctx SpecContext) {
+			how := How{Dilation: dilation(), Again: 2, Seed: 1, Span: Short}
+			got, err := scene.Measure(ctx, bed.Backend(), mode, how)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(got.Problems).To(BeEmpty())
+			how.Dilation = got.Dilation
+			yardstick, err := scene.Measure(ctx, Yardstick, mode, how)
+			Expect(err).NotTo(HaveOccurred())
+			seen[mode] = got
+			AddReportEntry("figures", (&Table{Rows: []Row{{Figures: yardstick}, {Figures: got}}}).Markdown(), ReportEntryVisibilityFailureOrVerbose)
+			for _, c := range Compare(yardstick, got) {
+				Expect(c.Held).To(BeTrue(), c.String())
+			}
+		})
+	}
+	It("drops and sends again without either, and loses nothing with both", func() {
+		for _, c := range Claims(seen) {
+			Expect(c.Held).To(BeTrue(), "%s: %s", c.Text, c.Saw)
+		}
+	})
+})
+
+func TestFiguresOutsideTheirToleranceAreNamed(t *testing.T) {
+	y := &Figures{Scene: "incast 2:1", Mode: PFC, Backend: testbed.Sim, Goodput: []float64{4.9e9, 4.9e9}, Jain: 1, Mean: 218e3, P99: 220e3, Pauses: 800, Paused: 40e6}
+	same := *y
+	same.Backend = testbed.Soft
+	if m := NewTable([]*Figures{y, &same}).Misses(); len(m) != 0 {
+		t.Errorf("the yardstick's own figures miss %q", m)
+	}
+	for metric, spoil := range map[string]func(*Figures){
+		"goodput, all":  func(f *Figures) { f.Goodput = []float64{4.3e9, 4.3e9} },
+		"goodput, each": func(f *Figures) { f.Goodput = []float64{4.1e9, 5.7e9} },
+		"Jain":          func(f *Figures) { f.Jain = 0.94 },
+		"queue, mean":   func(f *Figures) { f.Mean = 180e3 },
+		"queue, p99":    func(f *Figures) { f.P99 = 260e3 },
+		"pause frames":  func(f *Figures) { f.Pauses = 370 },
+		"time paused":   func(f *Figures) { f.Paused = 49e6 },
+		"retransmiss":   func(f *Figures) { f.Retries = 1 },
+	} {
+		f := same
+		spoil(&f)
+		missed := ""
+		for _, c := range Compare(y, &f) {
+			if !c.Held {
+				missed += c.Metric + "; "
+			}
+		}
+		if !strings.HasPrefix(missed, metric) || strings.Count(missed, ";") > 2 {
+			t.Errorf("%s is off, and what is said to be is %q", metric, missed)
+		}
+	}
+}
