@@ -152,6 +152,36 @@ func (c *wireCount) Packet(_ loop.Time, b []byte, _ int) error {
 	return nil
 }
 
+// watchLimited looks, until the function that it returns is called, which hosts have queue pairs below line rate.
+func watchLimited(t *testing.T, f *Fabric, hosts []string) (seen func() map[string]bool) {
+	end, ended := make(chan struct{}), make(chan map[string]bool)
+	go func() {
+		limited := map[string]bool{}
+		defer func() { ended <- limited }()
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-end:
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			r, err := f.agent.Read()
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			for _, h := range hosts {
+				if n := r.Ports[f.numbers[topo.PortRef{Node: h, Port: "eth0"}]].NIC; n.Limited > 0 {
+					limited[h] = true
+				}
+			}
+		}
+	}()
+	seen = sync.OnceValue(func() map[string]bool { close(end); return <-ended })
+	t.Cleanup(func() { seen() })
+	return seen
+}
+
 // counted captures at hosts' ports while work runs.
 func counted(t *testing.T, f *Fabric, hosts []string, work func()) map[string]*wireCount {
 	t.Helper()
@@ -195,7 +225,17 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 				all, hosts = append(all, p), append(hosts, h)
 			}
 			var rates []float64
-			counts := counted(t, f, append(hosts, sink), func() { rates = together(t, f, all) })
+			var limited map[string]bool
+			counts := counted(t, f, append(hosts, sink), func() {
+				seen := watchLimited(t, f, hosts)
+				rates = together(t, f, all)
+				limited = seen()
+			})
+			for _, h := range hosts {
+				if !limited[h] {
+					t.Errorf("no queue pair of %s was seen below line rate", h)
+				}
+			}
 			r := collect(t, f)
 			least, most, sum := rates[0], rates[0], 0.0
 			for _, v := range rates {
@@ -203,8 +243,13 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 			}
 			t.Logf("rates %.3g; marked %v, CNPs sent %v, xoffs %v", rates, r.of(t, "np_ecn_marked_roce_packets", sink, "eth0"), r.of(t, "np_cnp_sent", sink, "eth0"),
 				r.of(t, "pfc_xoffs", "leaf1", "eth0", "3"))
-			if sum < 6e9 || least < 0.5*most {
-				t.Errorf("the link of 10 Gb/s carried %.3g b/s, shared as %.3g", sum, rates)
+			if least < 0.4*most {
+				t.Errorf("the link was shared as %.3g b/s", rates)
+			}
+			if err := f.KeepUp(); err != nil { // paced flows are late, then, and less than the link's rate says nothing
+				t.Log(err)
+			} else if sum < 7e9 {
+				t.Errorf("the link of 10 Gb/s carried %.3g b/s", sum)
 			}
 			var handled, heard uint64
 			for _, h := range hosts {

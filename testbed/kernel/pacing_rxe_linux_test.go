@@ -27,7 +27,7 @@ import (
 type pacer func(topo.Rate) error
 
 // steps are the rates that it is given, one after the other, each for a while.
-var steps = []topo.Rate{20 * topo.Mbps, 60 * topo.Mbps, 5 * topo.Mbps, 60 * topo.Mbps}
+var steps = []topo.Rate{20 * topo.Mbps, 60 * topo.Mbps, 5 * topo.Mbps}
 
 const (
 	stepFor = 3 * time.Second
@@ -43,7 +43,7 @@ func BenchmarkPacing(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		cfg  Config
-		pace func(*testing.B, *Fabric, *transfer) pacer
+		pace func(*testing.B, *Fabric, *transfer) (set pacer, waits func() bool)
 	}{{"engine", dcqcn, byEngine}, {"htb", Config{}, byHTB}, {"fq-edt", Config{}, byDepartureTime}} {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
@@ -53,7 +53,7 @@ func BenchmarkPacing(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				set := c.pace(b, f, x)
+				set, waits := c.pace(b, f, x)
 				if err := set(steps[0]); err != nil {
 					b.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func BenchmarkPacing(b *testing.B) {
 					_, _, err := x.run(run, 0, time.Duration(len(steps)+1)*stepFor)
 					ended <- err
 				}()
-				follow(b, f, set)
+				follow(b, f, set, waits)
 				err = <-ended
 				stop()
 				if err := errors.Join(err, x.close(ctx), f.localDrops()); err != nil {
@@ -75,8 +75,8 @@ func BenchmarkPacing(b *testing.B) {
 	}
 }
 
-// follow steps the rate and reports how what is sent follows.
-func follow(b *testing.B, f *Fabric, set pacer) {
+// follow steps the rate and reports how what is sent follows; and, where waits can say it, how often nothing waited to be sent.
+func follow(b *testing.B, f *Fabric, set pacer, waits func() bool) {
 	b.Helper()
 	read := sentBytes(b, f)
 	b.ReportMetric(0, "ns/op")
@@ -90,9 +90,13 @@ func follow(b *testing.B, f *Fabric, set pacer) {
 		}
 		began := time.Now()
 		points := []point{{0, read()}}
+		empty := 0
 		for time.Since(began) < stepFor {
 			time.Sleep(5 * time.Millisecond)
 			points = append(points, point{time.Since(began), read()})
+			if waits != nil && !waits() {
+				empty++
+			}
 		}
 		// The rate over the last two thirds; the end of the last window that was more than a tenth off; the worst window after that.
 		mean := func(from, to int) float64 {
@@ -123,6 +127,9 @@ func follow(b *testing.B, f *Fabric, set pacer) {
 		b.ReportMetric(100*(mean(third, last)-1), name+"-error%")
 		b.ReportMetric(100*worst, name+"-worst%")
 		b.ReportMetric(settled.Seconds()*1e3, name+"-settled-ms")
+		if waits != nil {
+			b.ReportMetric(100*float64(empty)/float64(len(points)), name+"-empty%")
+		}
 	}
 }
 
@@ -149,24 +156,30 @@ func sentBytes(b *testing.B, f *Fabric) func() float64 {
 	}
 }
 
-func byEngine(b *testing.B, f *Fabric, x *transfer) pacer {
+func byEngine(b *testing.B, f *Fabric, x *transfer) (pacer, func() bool) {
 	h2, _ := f.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
 	flow, err := f.engine.OpenFlow(engine.FlowKey{Port: f.numbers[topo.PortRef{Node: "h1", Port: "eth0"}], To: h2.Addr.Addr(), QPN: x.dst.qp.Num()}, steps[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	return flow.SetRate
-}
-
-// byHTB sets the rate of the class that all of h1's packets are in.
-func byHTB(b *testing.B, f *Fabric, _ *transfer) pacer {
-	return func(r topo.Rate) error {
-		return f.hostNamed(b, "h1").ports.change("eth0", func(d declaration) declaration { return d.withRate(r) })
+	return flow.SetRate, func() bool {
+		r, err := flow.Read()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return r.Packets > 0
 	}
 }
 
+// byHTB sets the rate of the class that all of h1's packets are in.
+func byHTB(b *testing.B, f *Fabric, _ *transfer) (pacer, func() bool) {
+	return func(r topo.Rate) error {
+		return f.hostNamed(b, "h1").ports.change("eth0", func(d declaration) declaration { return d.withRate(r) })
+	}, nil
+}
+
 // byDepartureTime has a program give each packet of the queue pair its time of departure, which fq keeps.
-func byDepartureTime(b *testing.B, f *Fabric, _ *transfer) pacer {
+func byDepartureTime(b *testing.B, f *Fabric, _ *transfer) (pacer, func() bool) {
 	state, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 16, MaxEntries: 1}) // ns << 16 a byte; the next departure
 	if err != nil {
 		b.Fatal(err)
@@ -223,5 +236,5 @@ func byDepartureTime(b *testing.B, f *Fabric, _ *transfer) pacer {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	return func(r topo.Rate) error { return costs.Put(uint32(0), uint64(8e9*65536/float64(r))) }
+	return func(r topo.Rate) error { return costs.Put(uint32(0), uint64(8e9*65536/float64(r))) }, nil
 }

@@ -579,6 +579,7 @@ __attribute__((noinline)) int look(__u32 id, __u32 i, __u64 now, int tended)
 	if (!q->packets || c->stuck >> i & 1)
 		return 0;
 	if (tended && is_paused(id, c, q, i, now)) {
+		q->blocked = now;
 		at = now + c->poll;
 		if (q->until < at)
 			at = q->until;
@@ -705,8 +706,10 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 		__u32 at = q->flows - 1; /* it is the last of the ring now */
 		struct flow_conf *fc = map_lookup(&flow_confs, &at);
 		t = f->next;
-		if (fc && t + c->lag + (wire * fc->cost >> 14) < now) /* late by four of its frames: no more is made up for */
-			t = now - c->lag - (wire * fc->cost >> 14);
+		if (t < q->blocked) /* what a pause took from it isn't made up for */
+			t = q->blocked;
+		if (fc && t + c->lag + (wire * fc->cost >> 12) < now) /* nor are more than sixteen of its frames that the port was served late */
+			t = now - c->lag - (wire * fc->cost >> 12);
 		f->next = t + (fc ? wire * fc->cost >> 16 : 0);
 		f->bytes -= len;
 		f->tx_frames++;

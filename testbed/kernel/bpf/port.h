@@ -91,6 +91,7 @@ struct queue {
 	__u64 until, since, paused; /* paused: ns altogether, up to the last that ended */
 	__u64 rx_pause, rx_xoff;    /* frames that spoke of the priority; pauses that began */
 	__u64 against;     /* frames that were sent while the peer had the priority paused, since the port doesn't obey */
+	__u64 blocked;     /* when it was seen paused last */
 };
 
 struct group {

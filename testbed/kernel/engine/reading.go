@@ -64,7 +64,7 @@ type queueState struct {
 	Bytes, Lossy, High, In, Out, TxFrames, TxBytes, Drops, StormDrops, Next uint64
 	Deficit                                                                 int64
 	Packets, Flows, Turn, _                                                 uint32
-	Until, Since, Paused, RxPause, RxXOFF, Against                          uint64
+	Until, Since, Paused, RxPause, RxXOFF, Against, Blocked                 uint64
 }
 
 type portState struct {
