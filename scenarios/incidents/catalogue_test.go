@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 func TestEveryFileIsAnIncidentsAndReadsAsAScenario(t *testing.T) {
@@ -77,6 +78,25 @@ func TestThePageHasEachIncident(t *testing.T) {
 			if !bytes.Contains(page, []byte(want)) {
 				t.Errorf("docs/incidents.md has no %q", want)
 			}
+		}
+	}
+}
+
+func TestASlowMachineIsForgivenAndNothingElse(t *testing.T) {
+	slow, held, failed := "the figures can't be trusted: the machine did not keep up", record.Expectation{Passed: true}, record.Expectation{}
+	for _, c := range []struct {
+		problems []string
+		expected []record.Expectation
+		want     bool
+	}{
+		{[]string{slow}, []record.Expectation{held}, true},
+		{[]string{slow}, []record.Expectation{held, failed}, false},
+		{[]string{slow, "workload w: wrong bytes"}, []record.Expectation{held}, false},
+		{[]string{slow}, nil, false}, // the fabric never came up
+		{nil, []record.Expectation{held}, false},
+	} {
+		if got := onlySlow(&record.Summary{Problems: c.problems, Expectations: c.expected}); got != c.want {
+			t.Errorf("%q, %v: %v", c.problems, c.expected, got)
 		}
 	}
 }
