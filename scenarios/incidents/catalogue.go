@@ -77,7 +77,7 @@ var catalogue = []Incident{
 		Backends:  onAll,
 		Figures: []Figure{
 			{"pauses", Count, `delta("tx_prio_pause", {"node": "leaf1"})`},
-			{"for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
+			{"paused for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
 			{"packets marked", Count, `delta("ecn_marked")`},
 			{"CNPs", Count, `delta("np_cnp_sent")`},
 		},
@@ -119,7 +119,7 @@ var catalogue = []Incident{
 			{"CNPs sent", Count, `delta("np_cnp_sent")`},
 			{"CNPs that arrived", Count, `delta("rp_cnp_handled")`},
 			{"pauses", Count, `delta("tx_prio_pause", {"node": "leaf1"})`},
-			{"for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
+			{"paused for", Time, `delta("tx_prio_pause_duration", {"node": "leaf1"})`},
 		},
 	},
 	{
@@ -131,7 +131,7 @@ var catalogue = []Incident{
 		Backends:  onAll,
 		Figures: []Figure{
 			{"pauses by the spine", Count, `delta("tx_prio_pause", {"node": "spine1"})`},
-			{"for", Time, `delta("tx_prio_pause_duration", {"node": "spine1"})`},
+			{"paused for", Time, `delta("tx_prio_pause_duration", {"node": "spine1"})`},
 			{"CNPs", Count, `delta("np_cnp_sent")`},
 		},
 	},
