@@ -9,6 +9,7 @@ char __license[] SEC("license") = "GPL";
 #define NEVER (~0ULL)
 #define MAX_PORTS 4096
 #define ACTIVE 64 /* flows that one turn looks at */
+#define ACTIVE_AGAIN 100000 /* ns after which it looks at the next ones when none of those may send */
 
 struct {
 	__uint(type, MAP_ARRAY);
@@ -549,8 +550,9 @@ __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int 
 			return 0;
 		number = f->after_it;
 	}
-	q->flows = f->before_it; /* the rest next time */
-	p->wake = now;
+	q->flows = f->before_it; /* the rest next time, soon */
+	if (now + ACTIVE_AGAIN < p->wake)
+		p->wake = now + ACTIVE_AGAIN;
 	return 0;
 }
 

@@ -67,7 +67,7 @@ func lay(t *testing.T, change func(*Port)) *bed {
 	if b.w, err = tb.Wire(ctx, plan, linux.WireOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if b.e, err = Open(Config{Testbed: fmt.Sprint("test", beds), Ports: 2, Nodes: 1, Slots: 4096, Flows: 8, MaxIndex: 1 << 16}); err != nil {
+	if b.e, err = Open(Config{Testbed: fmt.Sprint("test", beds), Ports: 2, Nodes: 1, Slots: 4096, Flows: 200, MaxIndex: 1 << 16}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
