@@ -218,7 +218,7 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 			var hosts []string
 			for i := range c.senders {
 				h := fmt.Sprintf("h%d", i+1)
-				p := &perftest{program: c.program, client: h, server: sink, port: 18600 + i, args: []string{"-s", "16384", "-D", "10", "-t", "16", "-Q", "1"}}
+				p := &perftest{program: c.program, client: h, server: sink, port: 18600 + i, args: []string{"-s", "16384", "-D", "6", "-t", "16", "-Q", "1"}}
 				if c.program == "ib_read_bw" { // data flow from the server to who reads
 					p.client, p.server = sink, h
 				}
