@@ -518,8 +518,8 @@ drop_counted:
 	return 1;
 }
 
-/* eligible finds the first flow of a queue's ring that may send now, puts it last in the ring and returns its number; 0: none may, and the
- * port wakes no later than when one does. */
+/* eligible finds the first flow of a queue's ring that may send now and returns its number; 0: none of those that it looked at may, and the
+ * port wakes no later than when one does, or when the next ones are to be looked at. */
 __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int tended)
 {
 	struct port_state *p = map_lookup(&port_states, &id);
@@ -539,10 +539,8 @@ __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int 
 		if (!f)
 			return 0;
 		if ((__s64)(q->out - f->after) >= 0) {
-			if (!tended || f->next <= now) {
-				q->flows = number;
+			if (!tended || f->next <= now)
 				return number;
-			}
 			if (f->next < p->wake)
 				p->wake = f->next;
 		}
@@ -593,7 +591,8 @@ __attribute__((noinline)) int look(__u32 id, __u32 i, __u64 now, int tended)
 			p->wake = at;
 		return 0;
 	}
-	if (q->fifo.packets || eligible(id, i, now, tended))
+	q->ready = q->flows && (!q->fifo.packets || q->turn) ? eligible(id, i, now, tended) : 0;
+	if (q->fifo.packets || q->ready)
 		p->may |= 1 << i;
 	return 0;
 }
@@ -682,8 +681,9 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	pick = choose(id, may);
 	pick &= 7;
 	q = &p->queue[pick];
-	if (q->flows && (!q->fifo.packets || q->turn))
-		f = flow_at(eligible(id, pick, now, looked_after));
+	f = flow_at(q->ready);
+	if (f)
+		q->flows = q->ready; /* the last in the ring now */
 	q->turn = !f;
 	struct list *l = f ? &f->list : &q->fifo;
 	number = l->first;

@@ -86,7 +86,7 @@ struct queue {
 	__u32 packets;     /* waiting, flows included */
 	__u32 flows;       /* flows with frames waiting: the last of the ring, by number from 1 on */
 	__u32 turn;        /* whether a flow's turn is next */
-	__u32 pad;
+	__u32 ready;       /* the flow whose turn it is, by number; 0: the FIFO's */
 	/* Pauses that the peer asked for. */
 	__u64 until, since, paused; /* paused: ns altogether, up to the last that ended */
 	__u64 rx_pause, rx_xoff;    /* frames that spoke of the priority; pauses that began */
