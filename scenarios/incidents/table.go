@@ -144,7 +144,7 @@ func (r Row) figures() []figure {
 				out = append(out, figure{v.Name, "–", "–"})
 			}
 			text := v.String()
-			if run.Slow && (v.Unit == Rate || v.Unit == Time) {
+			if run.Slow && v.Value != 0 && (v.Unit == Rate || v.Unit == Time) {
 				text = "~" + text
 			}
 			set(&out[i], text)
