@@ -64,7 +64,7 @@ suites: $(if $(filter sim soft,$(BACKEND)),go-there,setup) ## the Ginkgo suites 
 	@$(GO) run ./internal/leftover -- scripts/suites.sh $(or $(BACKEND),kernel)
 
 .PHONY: soak
-soak: go-there ## random runs in virtual time, every byte checked: SOAK_RUNS (100000), at most SOAK_TIME (1h) a part, from SOAK_SEED (1) on
+soak: setup ## random runs in virtual time, every byte checked: SOAK_RUNS (100000), at most SOAK_TIME (1h) a part, from SOAK_SEED (1) on; then rxe for SOAK_RXE_MINUTES (30)
 	@scripts/soak.sh
 
 .PHONY: lint

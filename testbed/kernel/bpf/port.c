@@ -392,6 +392,7 @@ int port_enqueue(__u64 *ctx)
 			goto drop;
 		}
 		s->len = len;
+		s->express = 1;
 		skb = kptr_xchg(&s->skb, skb);
 		if (skb) {
 			p->lost++;
@@ -459,6 +460,7 @@ int port_enqueue(__u64 *ctx)
 		goto drop_counted;
 	}
 	s->len = len;
+	s->express = 0;
 	s->in = g ? in : 0;
 	s->group = priority;
 	s->lossless = lossless;
@@ -622,22 +624,104 @@ __attribute__((noinline)) int choose(__u32 id, __u32 may)
 	return at;
 }
 
+/* release takes a frame off its accounts; the pause of its group may end. */
+__attribute__((noinline)) int release(__u32 id, __u32 number)
+{
+	struct port_conf *c = map_lookup(&port_confs, &id), *from;
+	struct port_state *p = map_lookup(&port_states, &id);
+	__u32 node_id, in, gi, i, len;
+	struct node *node;
+	struct group *g;
+	struct slot *s;
+	int resume = 0;
+
+	if (!c || !p)
+		return 0;
+	s = slot_at(c, number);
+	node_id = c->node;
+	node = map_lookup(&nodes, &node_id);
+	if (!s || !node)
+		return 0;
+	in = s->in;
+	i = s->group & 7;
+	gi = in * PRIORITIES + i;
+	len = s->len;
+	from = in ? map_lookup(&port_confs, &in) : NULL;
+	g = in ? map_lookup(&groups, &gi) : NULL;
+	struct queue *q = &p->queue[i];
+	__u64 shared = memory_of(node_id);
+	spin_lock(&node->lock);
+	node->total -= len;
+	if (!s->lossless) {
+		node->used -= beyond(q->lossy, c->queue[i].reserved) - beyond(q->lossy - len, c->queue[i].reserved);
+		q->lossy -= len;
+		if (g)
+			g->lossy -= len;
+	} else if (g && from) {
+		const struct group_conf *gc = &from->group[i];
+		__u64 h = g->head < len ? g->head : len, rest = len - h;
+		g->head -= h;
+		node->used -= beyond(g->held, gc->reserved) - beyond(g->held - rest, gc->reserved);
+		g->held -= rest;
+		if (g->xoff && resumes(node, shared, g, gc)) {
+			g->xoff = 0;
+			g->told = 0;
+			resume = 1;
+		}
+	}
+	spin_unlock(&node->lock);
+	if (resume && from && from->sends >> i & 1)
+		tell(now_ns(), in, EVENT_XON, i);
+	return 0;
+}
+
+/* forget empties the ring of a queue's flows. */
+__attribute__((noinline)) int forget(__u32 id, __u32 i)
+{
+	struct port_state *p = map_lookup(&port_states, &id);
+	__u32 gi = id * PRIORITIES + (i & 7);
+	struct bpf_iter_num it;
+	struct queue *q;
+	struct group *g;
+
+	if (!p)
+		return 0;
+	q = &p->queue[i & 7];
+	bpf_iter_num_new(&it, 0, 1 << 16);
+	while (bpf_iter_num_next(&it)) {
+		struct flow *f = flow_at(q->flows);
+		if (!f)
+			break;
+		f->list.first = f->list.last = f->list.packets = 0;
+		f->bytes = 0;
+		leave(q, f);
+	}
+	bpf_iter_num_destroy(&it);
+	q->fifo.first = q->fifo.last = q->fifo.packets = 0;
+	q->out = q->in;
+	q->packets = q->flows = 0;
+	q->bytes = q->deficit = 0;
+	q->until = 0;
+	g = map_lookup(&groups, &gi);
+	if (g)
+		g->told = 0; /* the peer has forgotten it */
+	return 0;
+}
+
 SEC("struct_ops")
 struct sk_buff *port_dequeue(__u64 *ctx)
 {
 	struct Qdisc *sch = (void *)ctx[0];
-	__u32 id = sch->handle >> 16, number = 0, in, gi, node_id, wire;
-	struct port_conf *c = map_lookup(&port_confs, &id), *from;
+	__u32 id = sch->handle >> 16, number = 0, wire;
+	struct port_conf *c = map_lookup(&port_confs, &id);
 	struct port_state *p = map_lookup(&port_states, &id);
-	struct node *node;
-	struct group *g = NULL;
 	struct sk_buff *skb = NULL;
 	struct queue *q = NULL;
 	struct flow *f = NULL;
 	struct slot *s;
-	__u64 now, t, shared;
+	__u64 now, t;
 	__u32 len, may = 0;
-	int looked_after, pick, resume = 0, lossless, dropping;
+	int looked_after, pick, dropping;
 	struct storm *storm;
 
 	if (!c || !p)
@@ -693,12 +777,7 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	l->first = s->next;
 	l->packets--;
 	len = s->len;
-	in = s->in;
-	lossless = s->lossless;
-	gi = in * PRIORITIES + (s->group & 7);
 	skb = kptr_xchg(&s->skb, NULL);
-	s->next = p->spare;
-	p->spare = number;
 	storm = map_lookup(&storms, &id);
 	dropping = storm && storm->dropping >> pick & 1;
 	wire = dropping ? 0 : len + c->overhead;
@@ -753,39 +832,9 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	}
 	p->free_at = t + (wire * c->cost >> 16);
 
-	node_id = c->node;
-	node = map_lookup(&nodes, &node_id);
-	shared = memory_of(node_id);
-	if (in) {
-		from = map_lookup(&port_confs, &in);
-		g = map_lookup(&groups, &gi);
-	} else {
-		from = NULL;
-	}
-	if (node) {
-		const struct group_conf *gc = from ? &from->group[gi & 7] : NULL;
-		spin_lock(&node->lock);
-		node->total -= len;
-		if (!lossless) {
-			node->used -= beyond(q->lossy, c->queue[pick].reserved) - beyond(q->lossy - len, c->queue[pick].reserved);
-			q->lossy -= len;
-			if (g)
-				g->lossy -= len;
-		} else if (g && gc) {
-			__u64 h = g->head < len ? g->head : len, rest = len - h;
-			g->head -= h;
-			node->used -= beyond(g->held, gc->reserved) - beyond(g->held - rest, gc->reserved);
-			g->held -= rest;
-			if (g->xoff && resumes(node, shared, g, gc)) {
-				g->xoff = 0;
-				g->told = 0;
-				resume = 1;
-			}
-		}
-		spin_unlock(&node->lock);
-	}
-	if (resume && from && from->sends >> (gi & 7) & 1)
-		tell(now, in, EVENT_XON, gi & 7);
+	release(id, number);
+	s->next = p->spare;
+	p->spare = number;
 	sch->q.qlen--;
 	sch->qstats.backlog -= len;
 	if (!skb) {
@@ -811,7 +860,7 @@ int port_init(__u64 *ctx)
 	return c && c->slots ? 0 : -22; /* EINVAL: nothing is declared of such a port */
 }
 
-/* All that waits is freed. The accounts are user space's to clear: a port that goes takes its node with it. */
+/* The port has lost its carrier, or goes: all that waits is freed and taken off its accounts, and no pause is in force any more. */
 SEC("struct_ops")
 void port_reset(__u64 *ctx)
 {
@@ -836,12 +885,19 @@ void port_reset(__u64 *ctx)
 		if (!s)
 			break;
 		skb = kptr_xchg(&s->skb, NULL);
-		if (skb)
+		if (skb) {
+			if (!s->express)
+				release(id, *i + 1);
 			bpf_kfree_skb(skb);
+		}
 	}
 	bpf_iter_num_destroy(&it);
+	bpf_iter_num_new(&it, 0, PRIORITIES);
+	while ((i = bpf_iter_num_next(&it)))
+		forget(id, *i);
+	bpf_iter_num_destroy(&it);
 	p->packets = 0;
-	p->express.packets = 0;
+	p->express.first = p->express.last = p->express.packets = 0;
 	p->fresh = 0;
 	p->spare = 0;
 }

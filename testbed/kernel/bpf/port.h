@@ -134,7 +134,8 @@ struct slot {
 	__u32 in;          /* the port that it came in by; 0: none */
 	__u8  group;
 	__u8  lossless;
-	__u8  pad[2];
+	__u8  express;     /* a pause frame, which is on no account */
+	__u8  pad;
 };
 
 /* A flow is what a queue pair sends in one direction: its requests, or its responses. */
