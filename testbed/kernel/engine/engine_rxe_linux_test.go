@@ -269,7 +269,6 @@ func TestAPauseHoldsItsPriorityUntilItEndsOrNobodyLooksAfterIt(t *testing.T) {
 	}
 	defer events.Close()
 	stop := b.flood(24, 9) // priority 3
-	defer stop()
 	still := func(what string) {
 		t.Helper()
 		a := b.until(toH2, what, func(r Reading) bool { return r.Queues[3].Paused })
@@ -302,7 +301,8 @@ func TestAPauseHoldsItsPriorityUntilItEndsOrNobodyLooksAfterIt(t *testing.T) {
 	}
 	b.renew(0)
 	goes("nobody looks after it any more")
-	r := b.read(toH2)
+	stop()
+	r := b.until(toH2, "all has gone", func(r Reading) bool { return r.Packets == 0 })
 	if r.Queues[3].RxPauses != 4 || r.Queues[3].RxPaused != 3 || r.Queues[4].RxPauses != 1 {
 		t.Errorf("pauses were counted as %d frames and %d pauses", r.Queues[3].RxPauses, r.Queues[3].RxPaused)
 	}
