@@ -5,7 +5,7 @@ set -euo pipefail
 rocebed=${1:?usage: soak-rxe.sh ROCEBED MINUTES} minutes=${2:?usage: soak-rxe.sh ROCEBED MINUTES}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-dilation=1024
+dilation=2048
 fabric_us=$((minutes * 60 * 1000000 / dilation))
 cat > "$dir/soak.yaml" <<YAML
 apiVersion: rocebed/v1

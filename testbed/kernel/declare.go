@@ -146,7 +146,7 @@ func (c *Config) switchPort(p *engine.Port, s asic.Settings, index int, l *topo.
 
 // leastReaction is what a pause is given to be obeyed, in wall time: from the crossing of a threshold, through the ring, the agent and
 // the frame, to the silence of the peer. Runs measure it, and fail where its 99.9th percentile was more.
-const leastReaction = 25 * time.Millisecond
+const leastReaction = 100 * time.Millisecond
 
 // reaction is that in fabric time.
 func (c *Config) reaction() time.Duration { return c.Dilation.Fabric(leastReaction) }
