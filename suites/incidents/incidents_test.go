@@ -18,7 +18,10 @@ import (
 	"github.com/rocebed/rocebed/testbed/report"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked() // on rxe, pauses and DCQCN are looked after by a process of their own, which this binary is
+	testleak.Main(m)
+}
 
 func TestIncidents(t *testing.T) { bed.Suite(t, "incidents") }
 
