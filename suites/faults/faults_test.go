@@ -15,8 +15,12 @@ import (
 
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/testbed"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked()
+	testleak.Main(m)
+}
 
 func TestFaults(t *testing.T) { bed.Suite(t, "faults") }

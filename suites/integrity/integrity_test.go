@@ -16,12 +16,16 @@ import (
 
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
+	"github.com/rocebed/rocebed/testbed"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo/strict"
 	"github.com/rocebed/rocebed/workloads"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked()
+	testleak.Main(m)
+}
 
 func TestIntegrity(t *testing.T) { bed.Suite(t, "integrity of payloads") }
 

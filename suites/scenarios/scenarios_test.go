@@ -17,7 +17,10 @@ import (
 	"github.com/rocebed/rocebed/testbed"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked()
+	testleak.Main(m)
+}
 
 func TestScenarios(t *testing.T) { bed.Suite(t, "scenarios") }
 

@@ -19,9 +19,13 @@ import (
 	"github.com/rocebed/rocebed/internal/testleak"
 	"github.com/rocebed/rocebed/suites/bed"
 	"github.com/rocebed/rocebed/suites/match"
+	"github.com/rocebed/rocebed/testbed"
 )
 
-func TestMain(m *testing.M) { testleak.Main(m) }
+func TestMain(m *testing.M) {
+	testbed.ProcessIfAsked()
+	testleak.Main(m)
+}
 
 func TestWorkloads(t *testing.T) { bed.Suite(t, "workloads") }
 
