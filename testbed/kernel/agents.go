@@ -170,6 +170,7 @@ func (f *Fabric) startAgent() (err error) {
 				Number: f.numbers[p.Ref], Name: p.Ref.String(), Node: len(s.Nodes), Index: l.Index, Peer: f.numbers[p.Peer],
 				MAC: roce.MAC(p.MAC), PeerMAC: roce.MAC(peer.MAC), WallRate: uint64(wallRate(link.Rate, f.cfg.Dilation)),
 			}
+			port.Sends = f.nodes[n.Name].ports.declaration(p.Ref.Port).port.Sends
 			if n.Role == topo.Switch {
 				port.Watchdog = f.watchdog(n.Name)
 			}

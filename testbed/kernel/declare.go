@@ -129,12 +129,15 @@ func (c *Config) switchSettings(n *topo.Node, ref topo.PortRef) (s asic.Settings
 func (c *Config) switchPort(p *engine.Port, s asic.Settings, index int, l *topo.Link) {
 	own := s.PortSettings(index)
 	config := asic.PortConfig{Rate: uint64(l.Rate), Delay: l.Delay}
-	p.Priority, p.Obey, p.Stuck, p.Sends = own.DSCP, own.PFC.Obey, own.Stuck, own.PFC.Send
+	p.Priority, p.Watched, p.Obey, p.Stuck, p.Sends = own.DSCP, own.Watched, own.PFC.Obey, own.Stuck, own.PFC.Send
 	for i := range own.Queues {
 		q := &own.Queues[i]
-		p.Queues[i] = engine.Queue{Reserved: topo.Bytes(q.Reserved), Alpha: uint32(q.Alpha), Weight: q.Weight, Rate: wallRate(topo.Rate(q.Rate), c.Dilation)}
-		if q.ECN != nil {
-			p.Queues[i].Marking = &engine.Marking{Kmin: topo.Bytes(q.ECN.Kmin), Kmax: topo.Bytes(q.ECN.Kmax), Pmax: topo.Fraction(q.ECN.Pmax)}
+		p.Queues[i] = engine.Queue{Reserved: topo.Bytes(q.Reserved), Alpha: uint32(q.Alpha), Weight: q.Weight, Marking: markingOf(q.ECN)}
+		if q.Rate > 0 {
+			p.Queues[i].Rate = max(wallRate(topo.Rate(q.Rate), c.Dilation), 8) // zero would be the line's
+		}
+		if q.Right != nil {
+			p.Queues[i].Right = &engine.Right{Marking: markingOf(q.Right.ECN)}
 		}
 		g := &own.Groups[i]
 		p.Groups[i] = engine.Group{
@@ -142,6 +145,14 @@ func (c *Config) switchPort(p *engine.Port, s asic.Settings, index int, l *topo.
 			Headroom: topo.Bytes(own.HeadroomOf(i, &config)),
 		}
 	}
+}
+
+// markingOf is a curve as the engine has it.
+func markingOf(m *dcqcn.Marking) *engine.Marking {
+	if m == nil {
+		return nil
+	}
+	return &engine.Marking{Kmin: topo.Bytes(m.Kmin), Kmax: topo.Bytes(m.Kmax), Pmax: topo.Fraction(m.Pmax)}
 }
 
 // leastReaction is what a pause is given to be obeyed, in wall time: from the crossing of a threshold, through the ring, the agent and

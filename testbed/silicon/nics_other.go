@@ -19,22 +19,9 @@ func (in *Injector) retuned(s *faults.Spec, at topo.PortRef, m *fabric.NICModel)
 	if profile.DCQCN == nil {
 		return ailment{}, strict.At("dcqcn", "%s has no DCQCN (nics.dcqcn gives it)", at)
 	}
-	knobs := map[string]string{}
-	cnps := false
-	for k, v := range s.DCQCN {
-		knobs[k] = string(v)
-		cnps = cnps || k == "min_time_between_cnps" || k == "cnp_dscp" || k == "cnp_802p_prio" || k == "profile"
-	}
-	p, err := fabric.Turn(*profile.DCQCN, knobs)
-	p, _ = LeastRate(p, in.plan.Link(at), in.pace)
-	if err == nil {
-		_, err = dcqcn.NewReaction(p, dcqcn.Rate(in.plan.Link(at).Rate))
-	}
+	p, cnps, err := Retuned(s, *profile.DCQCN, at, in.plan.Link(at), in.pace)
 	if err != nil {
-		return ailment{}, strict.Under("dcqcn", err)
-	}
-	if p == *profile.DCQCN {
-		return ailment{}, strict.At("dcqcn", "%s has these parameters already", at)
+		return ailment{}, err
 	}
 	return retunedTo(p, cnps), nil
 }

@@ -94,7 +94,7 @@ func (a *agent) run() error {
 			if err := a.take(e); err != nil {
 				return err
 			}
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed): // something else is due
 		case errors.Is(err, ringbuf.ErrClosed):
 			return nil
 		default:
@@ -112,6 +112,15 @@ func (a *agent) timers(now time.Duration) (next time.Duration, err error) {
 	next = now + time.Hour
 	for _, p := range a.pausing {
 		at, ok, err := p.refresh(now)
+		if err != nil {
+			return next, err
+		}
+		if ok {
+			next = min(next, at)
+		}
+	}
+	for _, p := range a.pausing {
+		at, ok, err := p.beat(now)
 		if err != nil {
 			return next, err
 		}
@@ -188,8 +197,8 @@ func (a *agent) take(e engine.Event) error {
 	case engine.Told:
 		if p := a.pausing[e.Port]; p != nil {
 			p.told[e.Priority&7], p.alone[e.Priority&7] = e.At, true
-			// The group may have let go meanwhile, and the word of that have come first.
-			if pausing, err := a.tables.Pausing(e.Port, e.Priority); err != nil || pausing {
+			// The group may have let go meanwhile, and the word of that have come first; or the port may have stopped sending pauses.
+			if pausing, err := a.tables.Pausing(e.Port, e.Priority); err != nil || pausing && p.Sends>>(e.Priority&7)&1 != 0 {
 				return err
 			}
 			return p.set(engine.Now(), e.Priority, false)
@@ -222,9 +231,10 @@ func (a *agent) read() Reading {
 		v := p.read(now)
 		if n := a.nics[number]; n != nil {
 			v.NIC = n.read()
+			v.Faults.MuteCNP, v.Faults.CNPGap = n.mute, n.gap
 		}
 		if w := a.dogs[number]; w != nil {
-			v.Storms = w.seen
+			v.Storms, v.Watchdog = w.seen, w.Watchdog
 		}
 		r.Ports[number] = v
 	}

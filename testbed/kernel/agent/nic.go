@@ -41,6 +41,12 @@ type nic struct {
 	flows    *flows
 
 	unmapped uint64
+
+	// What is wrong with it: Faults.
+	mute    bool
+	gap     time.Duration
+	nextCNP loop.Time
+	leftOut uint64
 }
 
 func newNIC(p *Port, d loop.Dilation, tables *engine.Tables, rdma *nldev.Conn, fd int) (*nic, error) {
@@ -97,7 +103,7 @@ func (n *nic) marked(e engine.Event) error {
 		return nil
 	}
 	n.marks = max(n.marks, loop.Time(n.dilation.Fabric(e.At)))
-	if !n.np.OnMarked(n.marks, source{e.Source, remote}) {
+	if !n.np.OnMarked(n.marks, source{e.Source, remote}) || n.mutes(n.marks) {
 		return nil
 	}
 	p := roce.NewCNP(remote)
@@ -112,6 +118,16 @@ func (n *nic) marked(e engine.Event) error {
 		return fmt.Errorf("%s: send a CNP: %w", n.port.Name, err)
 	}
 	return nil
+}
+
+// mutes says whether a CNP that is due is not sent.
+func (n *nic) mutes(now loop.Time) bool {
+	if n.mute || n.gap > 0 && now < n.nextCNP {
+		n.leftOut++
+		return true
+	}
+	n.nextCNP = now.Add(n.gap)
+	return false
 }
 
 // cnp takes a CNP that came for a local queue pair, and slows its flows down.
@@ -134,7 +150,7 @@ func (n *nic) read() *NICReading {
 	r := &NICReading{
 		CNPSent: n.np.Counters.CNPSent, TableFull: n.np.Counters.TableFull, Suppressed: n.np.Counters.Suppressed,
 		CNPHandled: n.flows.reaction.Counters.CNPHandled, CNPIgnored: n.flows.reaction.Counters.CNPIgnored, RateChanges: n.flows.reaction.Counters.Changes,
-		Unmapped: n.unmapped, NoFlow: n.flows.without, Known: len(n.flows.byQPN),
+		Unmapped: n.unmapped, NoFlow: n.flows.without, Known: len(n.flows.byQPN), CNPsLeftOut: n.leftOut, Params: n.port.NIC.Params,
 	}
 	for _, f := range n.flows.byQPN {
 		if f.rp.Limited() {

@@ -18,13 +18,14 @@ type pausing struct {
 	*Port
 	fd    int // a raw socket past the port's queues
 	state link.Pauser
+	storm storming
 	told  [8]time.Duration // when the kernel told the peer of a pause that it has not begun yet
 	alone [8]bool          // the kernel told the peer to pause, and the agent has said nothing since
 }
 
 // set takes what an ingress group asks for now.
 func (p *pausing) set(now time.Duration, priority uint8, pause bool) error {
-	if p.speaks(now, priority, pause) {
+	if p.speaks(now, priority, pause && p.Sends>>(priority&7)&1 != 0) {
 		return p.send(now)
 	}
 	return nil
@@ -74,9 +75,11 @@ func (p *pausing) obeyed(at time.Duration, priority uint8) (took time.Duration, 
 }
 
 func (p *pausing) read(now time.Duration) (r PortReading) {
-	r.TxPauses, r.Began = p.state.Frames, p.state.Began
+	r.TxPauses, r.Began, r.Sends = p.state.Frames, p.state.Began, p.Sends
 	for i := range r.Paused {
-		r.Paused[i] = p.state.Time(loop.Time(now), uint8(i))
+		r.Paused[i] = p.state.Time(loop.Time(now), uint8(i)) + p.storm.time(now, i)
+		r.TxPauses[i] += p.storm.count[i]
 	}
+	r.Faults.Storm, r.Stormed = p.storm.Storm, p.storm.frames
 	return r
 }

@@ -32,6 +32,8 @@ type ask struct {
 	Port     int           // 0: read everything
 	Params   *dcqcn.Params // what the port's NIC has from now on
 	Watchdog *Watchdog     // what the port has from now on
+	Faults   *Faults       // what is wrong with the port's NIC from now on
+	Sends    *uint8        // priorities that the port pauses its peer in from now on
 }
 
 type tell struct {
@@ -99,8 +101,15 @@ func be() error {
 				err = a.setParams(q.Port, *q.Params)
 			case q.Watchdog != nil:
 				err = a.setWatchdog(q.Port, *q.Watchdog)
+			case q.Faults != nil:
+				err = a.setFaults(q.Port, *q.Faults)
+			case q.Sends != nil:
+				err = a.setSends(q.Port, *q.Sends)
 			default:
 				t.Reading = a.read()
+			}
+			if q.Port != 0 && err == nil {
+				err = a.events.Wake() // what was set may be due before anything else
 			}
 			if err != nil {
 				t.Err = err.Error()
@@ -251,6 +260,18 @@ func (a *Agent) SetParams(port int, p dcqcn.Params) error {
 // SetWatchdog changes the watchdog of a port.
 func (a *Agent) SetWatchdog(port int, w Watchdog) error {
 	_, err := a.ask(ask{Port: port, Watchdog: &w})
+	return err
+}
+
+// SetFaults changes what is wrong with the NIC at a port.
+func (a *Agent) SetFaults(port int, f Faults) error {
+	_, err := a.ask(ask{Port: port, Faults: &f})
+	return err
+}
+
+// SetSends changes in which priorities a port pauses its peer.
+func (a *Agent) SetSends(port int, priorities uint8) error {
+	_, err := a.ask(ask{Port: port, Sends: &priorities})
 	return err
 }
 

@@ -36,6 +36,7 @@ type Port struct {
 	MAC      roce.MAC
 	PeerMAC  roce.MAC
 	WallRate uint64 // bits a second of wall time
+	Sends    uint8  // priorities that it pauses its peer in
 	NIC      *NIC   // nil: a switch's port, or a NIC without DCQCN
 	Watchdog Watchdog
 }
@@ -70,6 +71,10 @@ type PortReading struct {
 	Began    [8]uint64
 	Paused   [8]time.Duration // for how long the peer was kept paused
 	Storms   [8]uint64        // that the watchdog found
+	Watchdog Watchdog         // in force
+	Sends    uint8            // in force
+	Faults   Faults           // in force
+	Stormed  uint64           // pause frames of Faults.Storm, ever
 	NIC      *NICReading
 }
 
@@ -78,6 +83,8 @@ type NICReading struct {
 	CNPSent, TableFull, Suppressed uint64 // of the notification point
 	CNPHandled, CNPIgnored         uint64 // of the reaction point
 	RateChanges                    uint64
+	CNPsLeftOut                    uint64 // for Faults
+	Params                         dcqcn.Params
 	Unmapped                       uint64 // marked packets and CNPs for queue pairs that the kernel doesn't list
 	NoFlow                         uint64 // CNPs whose flow could not be given a rate, since too many have one
 	Known                          int    // queue pairs that had a CNP, of those that there are

@@ -578,15 +578,19 @@ __attribute__((noinline)) int look(__u32 id, __u32 i, __u64 now, int tended)
 		return 0;
 	i &= 7;
 	q = &p->queue[i];
-	if (!q->packets || c->stuck >> i & 1)
+	if (!q->packets)
 		return 0;
-	if (tended && is_paused(id, c, q, i, now)) {
+	if (c->stuck >> i & 1) {
+		at = now + c->poll; /* it may be declared otherwise by then */
+	} else if (tended && is_paused(id, c, q, i, now)) {
 		q->blocked = now;
 		at = now + c->poll;
 		if (q->until < at)
 			at = q->until;
-	} else if (q->next > now) {
-		at = q->next;
+	} else if (c->queue[i].cost && q->next > now) {
+		at = now + c->poll;
+		if (q->next < at)
+			at = q->next;
 	}
 	if (at) {
 		if (at < p->wake)
@@ -670,7 +674,7 @@ __attribute__((noinline)) int release(__u32 id, __u32 number)
 		}
 	}
 	spin_unlock(&node->lock);
-	if (resume && from && from->sends >> i & 1)
+	if (resume) /* also where the port has stopped sending pauses since */
 		tell(now_ns(), in, EVENT_XON, i);
 	return 0;
 }

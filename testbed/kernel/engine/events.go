@@ -61,6 +61,9 @@ func (e *Events) Next() (Event, error) {
 // SetDeadline bounds what Next waits; the zero time lifts the bound.
 func (e *Events) SetDeadline(at time.Time) { e.r.SetDeadline(at) }
 
+// Wake ends a wait of Next with ringbuf.ErrFlushed, now or the next time.
+func (e *Events) Wake() error { return e.r.Flush() }
+
 // Close ends Next.
 func (e *Events) Close() error { return e.r.Close() }
 
