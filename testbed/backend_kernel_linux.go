@@ -26,7 +26,7 @@ func init() {
 }
 
 func kernelConfig(s *Scenario, d loop.Dilation) kernel.Config {
-	return kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed}
+	return kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed, Faults: s.Faults}
 }
 
 // mixedConfig is for scenarios with soft nodes among the kernel's.

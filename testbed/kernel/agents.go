@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -88,6 +89,11 @@ func (f *Fabric) openEngine() error {
 		}
 	}
 	return nil
+}
+
+// index is a node's, among the topology's.
+func (f *Fabric) index(node string) int {
+	return slices.IndexFunc(f.cfg.Plan.Topology.Nodes, func(n topo.Node) bool { return n.Name == node })
 }
 
 // made says whether this backend makes a node.

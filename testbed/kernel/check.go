@@ -33,7 +33,9 @@ func (c *Config) Check() error {
 // CheckFault refuses a fault that this backend can't make at the configuration's dilation, before
 // anything is made. What depends on other faults in force is refused when it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
-	effects, err := newInjector(&Fabric{cfg: *c}).plan(spec)
+	cfg := *c
+	cfg.engine = c.wantsEngine()
+	effects, err := newInjector(&Fabric{cfg: cfg}).plan(spec)
 	if err != nil {
 		return err
 	}

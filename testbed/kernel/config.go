@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/testbed/linux"
@@ -23,7 +24,9 @@ type Config struct {
 	// Foreign, if set, makes the nodes whose kinds this backend doesn't.
 	Foreign Foreign
 	// Seed is where all randomness of faults comes from.
-	Seed   uint64
+	Seed uint64
+	// Faults are those that are known beforehand: ports become what they take.
+	Faults []faults.Spec
 	engine bool // the ports are the engine's
 
 	// Log says what is being done; nil: slog.Default.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
@@ -118,8 +119,49 @@ func (c *Config) needsEngine() string {
 			}
 		}
 	}
+	for i := range c.Faults {
+		if s := &c.Faults[i]; c.takesQueues(s) {
+			return fmt.Sprintf("fault %s (%s)", s.Name, s.Kind)
+		}
+	}
 	return ""
 }
+
+// takesQueues says whether a fault takes ports with a queue a priority, which it would change though the settings don't ask for them.
+func (c *Config) takesQueues(s *faults.Spec) bool {
+	switch s.Kind {
+	case faults.DSCPMap, faults.StuckQueue, faults.CNPStarved:
+	case faults.ECNOff, faults.ECNThresholds:
+		ecn := false
+		for i := range c.Plan.Topology.Nodes {
+			n := &c.Plan.Topology.Nodes[i]
+			m := c.Switches.Of(n.Name)
+			ecn = ecn || kindOf(n) == topo.LinuxSwitch && m.ECN != nil
+			if m.ECN != nil && m.ECN.Marker == fabric.MarkerRED {
+				return false // it was chosen
+			}
+		}
+		if len(s.Priorities) == 0 && (ecn || s.Kind == faults.ECNOff) {
+			return false
+		}
+	default:
+		return false
+	}
+	// Where the fault strikes soft switches alone, their ports are none of this backend's.
+	targets, err := faults.Aim(s, faults.Scope{Topology: c.Plan.Topology, Plan: c.Plan, Seed: c.Seed})
+	if err != nil {
+		return false
+	}
+	for _, t := range targets {
+		if kindOf(c.Plan.Node(t.Port.Node)) != topo.LinuxSwitch {
+			return false
+		}
+	}
+	return len(targets) > 0
+}
+
+// wantsEngine says whether a fabric's ports are the engine's, where the kernel has what that takes.
+func (c *Config) wantsEngine() bool { return c.needsEngine() != "" || c.likesEngine() }
 
 // likesEngine says whether the settings are better served by the port engine: its marker is DCQCN's.
 func (c *Config) likesEngine() bool {

@@ -33,6 +33,9 @@ type injector struct {
 	connections []packet.Connection // that there have been
 	picking     []*impaired         // effects in force that hear of more
 
+	turnsMu sync.Mutex
+	turns   map[string]*turns // by switch
+
 	cutsMu sync.Mutex
 	cuts   map[int]string // links that a fault has down, or down at times, and the fault's name
 }
@@ -64,7 +67,7 @@ func (in *injector) release(link int) {
 }
 
 func newInjector(f *Fabric) *injector {
-	return &injector{f: f, cuts: map[int]string{}, stages: map[stageKey]*cable.Stage{}}
+	return &injector{f: f, cuts: map[int]string{}, turns: map[string]*turns{}, stages: map[stageKey]*cable.Stage{}}
 }
 
 // effect is what a fault does at one place. Healing may be asked for again after an error, and
@@ -151,6 +154,9 @@ func (in *injector) plan(spec faults.Spec) ([]effect, error) {
 	}
 	if inSwitch(spec.Kind) {
 		return in.inSwitches(&spec)
+	}
+	if inNIC(spec.Kind) {
+		return in.inNICs(&spec)
 	}
 	if spec.Kind == faults.AckDelay {
 		return in.atHosts(&spec)

@@ -14,31 +14,55 @@ import (
 
 // impossible are the kinds that this backend's nodes can't have, and what they lack.
 var impossible = map[faults.Kind]string{
-	faults.DSCPMap:       "a linux-switch's port has one queue, and no DSCP leads anywhere else",
-	faults.PFCOff:        "a linux-switch neither sends nor obeys pauses",
-	faults.PFCThresholds: "a linux-switch neither sends nor obeys pauses",
-	faults.WatchdogOff:   "a linux-switch obeys no pauses, and so has no watchdog",
-	faults.BufferAlpha:   "a linux-switch's ports share no packet memory",
-	faults.StuckQueue:    "a linux-switch's port has one queue for everything, ARP too: for a port that sends nothing there is unidirectional",
-	faults.CNPStarved:    "a linux-switch's port has one queue, in which CNPs are served as all else",
-	faults.PFCStorm:      "nobody on this backend obeys a pause",
 	faults.SlowDMA:       "rdma_rxe is software: it has no DMA",
 	faults.PCIeDowngrade: "rdma_rxe is software: it has no PCIe",
 	faults.MTTThrash:     "rdma_rxe is software: it has no translation cache",
 	faults.AckCoalesce:   "rdma_rxe acknowledges as it does, and nothing tells it otherwise",
-	faults.CNPOff:        "rdma_rxe sends no CNPs",
-	faults.CNPCap:        "rdma_rxe sends no CNPs",
-	faults.DCQCNParams:   "rdma_rxe has no DCQCN",
 	faults.SlowClock:     "rdma_rxe's timers are the kernel's, and the same for all hosts",
 }
 
 // inSwitch says whether a kind is of those in switches that this backend makes.
 func inSwitch(k faults.Kind) bool {
 	switch k {
-	case faults.ECNOff, faults.ECNThresholds, faults.BufferShrink, faults.HashSeed, faults.RouteLate, faults.Reboot:
+	case faults.HashSeed, faults.RouteLate, faults.Reboot:
+		return true
+	}
+	return inQueues(k)
+}
+
+// inQueues says whether a kind is one of what ports do: with their queues, their memory, and pauses.
+func inQueues(k faults.Kind) bool {
+	switch k {
+	case faults.ECNOff, faults.ECNThresholds, faults.BufferShrink, faults.BufferAlpha, faults.DSCPMap, faults.PFCOff, faults.PFCThresholds, faults.WatchdogOff,
+		faults.StuckQueue, faults.CNPStarved:
 		return true
 	}
 	return false
+}
+
+// inOneQueue says whether a port that has one queue can have a fault: one that isn't about a priority, and changes but what there is.
+func inOneQueue(s *faults.Spec) error {
+	why := ""
+	switch s.Kind {
+	case faults.ECNOff, faults.ECNThresholds, faults.BufferShrink:
+		if len(s.Priorities) == 0 || s.Priorities.Bits() == 0xff {
+			return nil
+		}
+		return strict.At("priorities", "%s", oneQueue("leave them out, or "))
+	case faults.DSCPMap, faults.StuckQueue, faults.CNPStarved:
+		why = oneQueue("")
+	case faults.PFCOff, faults.PFCThresholds:
+		why = "the switch neither sends nor obeys pauses (give switches.pfc)"
+	case faults.WatchdogOff:
+		why = "the switch has no PFC watchdog (give switches.watchdog)"
+	case faults.BufferAlpha:
+		why = "the switch's ports share no packet memory (give switches.memory or switches.alpha)"
+	}
+	return strict.At("kind", "%s", why)
+}
+
+func oneQueue(or string) string {
+	return "the switch's ports have one queue each: " + or + "give switches.pfc, priorities or queues"
 }
 
 // inSwitches is plan for faults in switches.
@@ -80,8 +104,15 @@ func (in *injector) inNode(s *faults.Spec, n *topo.Node, at topo.PortRef) (effec
 	case faults.Reboot:
 		return []effect{in.reboot(s, n.Name)}, nil
 	}
-	if len(s.Priorities) > 0 && s.Priorities.Bits() != 0xff {
-		return nil, strict.At("priorities", "a linux-switch's port has one queue for all priorities: leave them out")
+	if in.f.cfg.engine {
+		e, err := in.turned(s, n, at)
+		if err != nil {
+			return nil, err
+		}
+		return []effect{e}, nil
+	}
+	if err := inOneQueue(s); err != nil {
+		return nil, err
 	}
 	for _, p := range in.f.Plan().Ports(n.Name) {
 		if at.Port == "" || p.Ref == at {

@@ -90,7 +90,7 @@ func has(s *faults.Spec) error {
 		faults.Reorder, faults.BitErrors, faults.MTUShrink, faults.Unidirectional, faults.BlackHole, faults.AckDelay:
 		return nil
 	}
-	if inSwitch(s.Kind) {
+	if inSwitch(s.Kind) || inNIC(s.Kind) {
 		return nil
 	}
 	return strict.At("kind", "%w", lacks(s.Kind))
