@@ -31,7 +31,7 @@ func kernelConfig(s *Scenario, d loop.Dilation) kernel.Config {
 
 // mixedConfig is for scenarios with soft nodes among the kernel's.
 func mixedConfig(s *Scenario, d loop.Dilation) mixed.Config {
-	return mixed.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed}
+	return mixed.Config{Plan: s.Plan, Dilation: d, Settings: fabric.Settings{NICs: s.NICs, Switches: s.Switches}, Seed: s.Seed, Faults: s.Faults}
 }
 
 // kernelCheck refuses node kinds, rates and faults that the backend doesn't make.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
@@ -50,5 +51,58 @@ func TestWhatTheKernelCannotDoIsRefusedByItsKeyAndSaysWhoCan(t *testing.T) {
 	switches = fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{Buffer: 1 << 20, Routing: "ecmp", PFC: &fabric.PFCSettings{}, ECN: &fabric.ECNSettings{KMin: 1, KMax: 2, PMax: 1}}}
 	if err := (&Config{Plan: plan, NICs: nics, Switches: switches}).CheckSettings(); err != nil {
 		t.Errorf("what it can do is refused: %v", err)
+	}
+}
+
+// What is said before there is a fabric, on any machine, is what its ports will be like.
+func TestFaultsOfPortsAreRefusedWherePortsHaveOneQueueAndTakenWhereTheyHaveMore(t *testing.T) {
+	top, err := (&topo.Spec{Star: &topo.Star{Hosts: 2}}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := top.Plan(topo.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecn := &fabric.ECNSettings{KMin: 1000, KMax: 2000, PMax: 1}
+	red := *ecn
+	red.Marker = fabric.MarkerRED
+	plain, marks, chosen := fabric.SwitchModel{}, fabric.SwitchModel{ECN: ecn}, fabric.SwitchModel{ECN: &red}
+	full := fabric.SwitchModel{Memory: 32e6, PFC: &fabric.PFCSettings{}, ECN: ecn, Watchdog: &fabric.WatchdogSettings{Detect: 1e6}}
+	three := faults.SwitchKeys{Priorities: faults.Priorities{3}}
+	for _, c := range []struct {
+		spec    faults.Spec
+		on      fabric.SwitchModel
+		refused string // empty: nothing is
+	}{
+		{faults.Spec{Kind: faults.StuckQueue, SwitchKeys: three}, plain, ""},
+		{faults.Spec{Kind: faults.DSCPMap, SwitchKeys: faults.SwitchKeys{DSCPMap: map[string]uint8{"26": 0}}}, plain, ""},
+		{faults.Spec{Kind: faults.CNPStarved}, plain, ""},
+		{faults.Spec{Kind: faults.ECNThresholds, SwitchKeys: faults.SwitchKeys{KMin: 1, KMax: 2, PMax: 1}}, plain, ""},
+		{faults.Spec{Kind: faults.ECNOff}, plain, "marks nothing"},
+		{faults.Spec{Kind: faults.ECNOff}, marks, ""},
+		{faults.Spec{Kind: faults.ECNOff}, chosen, ""},
+		{faults.Spec{Kind: faults.ECNOff, SwitchKeys: three}, marks, ""},
+		{faults.Spec{Kind: faults.ECNOff, SwitchKeys: three}, chosen, "one queue each"},
+		{faults.Spec{Kind: faults.PFCOff}, plain, "give switches.pfc"},
+		{faults.Spec{Kind: faults.PFCOff}, marks, "would change nothing"},
+		{faults.Spec{Kind: faults.PFCOff}, full, ""},
+		{faults.Spec{Kind: faults.WatchdogOff, At: []string{"leaf1"}}, plain, "give switches.watchdog"},
+		{faults.Spec{Kind: faults.WatchdogOff, At: []string{"leaf1"}}, full, ""},
+		{faults.Spec{Kind: faults.BufferAlpha, At: []string{"leaf1"}, SwitchKeys: faults.SwitchKeys{Alpha: 0.1}}, plain, "give switches.memory"},
+		{faults.Spec{Kind: faults.BufferAlpha, At: []string{"leaf1"}, SwitchKeys: faults.SwitchKeys{Alpha: 0.1}}, full, ""},
+		{faults.Spec{Kind: faults.PFCStorm, At: []string{"h1:eth0"}}, plain, "nobody obeys a pause"},
+		{faults.Spec{Kind: faults.PFCStorm, At: []string{"h1:eth0"}}, full, ""},
+		{faults.Spec{Kind: faults.CNPOff, At: []string{"h1:eth0"}}, full, "give nics.dcqcn"},
+	} {
+		c.spec.Name = "x"
+		if c.spec.At == nil {
+			c.spec.At = []string{"leaf1:eth0"}
+		}
+		cfg := Config{Plan: plan, Dilation: 1024, Switches: fabric.SwitchSettings{SwitchModel: c.on}, Faults: []faults.Spec{c.spec}}
+		err := cfg.CheckFault(c.spec)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s on %+v: %v, want %q", c.spec.Kind, c.on, err, c.refused)
+		}
 	}
 }

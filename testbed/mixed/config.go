@@ -27,6 +27,8 @@ type Config struct {
 	Settings fabric.Settings
 	// Seed is where all randomness of devices and faults comes from.
 	Seed uint64
+	// Faults are those that are known beforehand.
+	Faults []faults.Spec
 	// Log says what is being done; nil: slog.Default.
 	Log *slog.Logger
 	// Progress, if set, hears how far the build is.
@@ -41,7 +43,7 @@ func Soft(n topo.Node) bool { return n.Kind == topo.SoftHost || n.Kind == topo.S
 
 func (c *Config) kernel(foreign kernel.Foreign) kernel.Config {
 	return kernel.Config{
-		Testbed: c.Testbed, Plan: c.Plan, Dilation: c.Dilation, NICs: c.Settings.NICs, Switches: c.Settings.Switches, Seed: c.Seed,
+		Testbed: c.Testbed, Plan: c.Plan, Dilation: c.Dilation, NICs: c.Settings.NICs, Switches: c.Settings.Switches, Seed: c.Seed, Faults: c.Faults,
 		Log: c.Log, Progress: c.Progress, Foreign: foreign,
 	}
 }

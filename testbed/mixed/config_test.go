@@ -59,10 +59,11 @@ func TestSettingsAreJudgedByTheKindOfTheNodeThatTheyAreFor(t *testing.T) {
 		refused  string // empty: nothing is
 	}{
 		{"DCQCN of the soft-host", fabric.Settings{NICs: fabric.NICSettings{Override: []fabric.NICOverride{{Node: "h1", NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}}}}}, ""},
-		{"DCQCN of all hosts", fabric.Settings{NICs: fabric.NICSettings{NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}}}, "nics.dcqcn: rxe-host h2 can't"},
+		{"DCQCN of all hosts", fabric.Settings{NICs: fabric.NICSettings{NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}}}, ""},
 		{"go-back-0 of the soft-host", fabric.Settings{NICs: fabric.NICSettings{Override: recovery("h1", "go-back-0")}}, ""},
 		{"selective repeat beside rxe", fabric.Settings{NICs: fabric.NICSettings{Override: recovery("h1", "selective-repeat")}}, "nics.override[0].recovery: h1 would repeat selectively, which an rxe-host (h2) doesn't understand"},
-		{"PFC of a linux-switch", fabric.Settings{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{PFC: &fabric.PFCSettings{}}}}, "switches.pfc: linux-switch leaf1 can't"},
+		{"PFC of a linux-switch", fabric.Settings{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{PFC: &fabric.PFCSettings{}}}}, ""},
+		{"spraying by a linux-switch", fabric.Settings{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{Routing: "spray"}}}, "switches.routing: linux-switch leaf1 can't"},
 		{"memory without bytes", fabric.Settings{NICs: fabric.NICSettings{Override: []fabric.NICOverride{{Node: "h1", NICModel: fabric.NICModel{Memory: fabric.MemoryPhantom}}}}}, "nics.override[0].memory"},
 	} {
 		cfg := config(t, topo.SoftHost, topo.RxeHost, topo.LinuxSwitch)
