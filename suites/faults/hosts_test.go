@@ -172,22 +172,20 @@ var _ = Describe("routes and hashes", func() {
 		Expect(s.flowsChange()).To(BeTrue(), "some flow takes another way while the seed is another one")
 	}, SpecTimeout(time.Minute))
 	covers("kind: hash-seed, hash_seed: 7")
-	if softOnly() {
-		covers("kind: watchdog-off")
-		It("need no watchdog to be left alone: a storm goes on", func(ctx SpecContext) {
-			scenario := func(off string) string {
-				return dumbbell("switches: {memory: 8MB, pfc: {}, watchdog: {detect: 300us, restore: 300us}}\n",
-					"workloads:\n  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 6ms, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n",
-					"faults:\n", off, "  - {name: storm, kind: pfc-storm, at: ['h2:eth0'], schedule: {at: 1ms, for: 2ms}}\n")
-			}
-			s := bed.Run(ctx, scenario(""))
-			Expect(s).To(match.Count("pfc_storms", BeNumerically(">", 0)))
-			s = bed.Run(ctx, scenario("  - {name: it, kind: watchdog-off, at: ['leaf*']}\n"))
-			Expect(s).To(match.Pass())
-			Expect(s.Fault("it").Hits).To(BeEquivalentTo(2), "switches")
-			Expect(s).To(match.Count("pfc_storms", BeZero()))
-		}, SpecTimeout(time.Minute))
-	}
+	covers("kind: watchdog-off")
+	It("need no watchdog to be left alone: a storm goes on", func(ctx SpecContext) {
+		scenario := func(off string) string {
+			return dumbbell("switches: {memory: 8MB, pfc: {}, watchdog: {detect: 300us, restore: 300us}}\n",
+				"workloads:\n  - {name: w, kind: write, from: [h1], to: [h2], size: 16KiB, duration: 6ms, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n",
+				"faults:\n", off, "  - {name: storm, kind: pfc-storm, at: ['h2:eth0'], schedule: {at: 1ms, for: 2ms}}\n")
+		}
+		s := bed.Run(ctx, scenario(""))
+		Expect(s).To(match.Count("pfc_storms", BeNumerically(">", 0)))
+		s = bed.Run(ctx, scenario("  - {name: it, kind: watchdog-off, at: ['leaf*']}\n"))
+		Expect(s).To(match.Pass())
+		Expect(s.Fault("it").Hits).To(BeEquivalentTo(2), "switches")
+		Expect(s).To(match.Count("pfc_storms", BeZero()))
+	}, SpecTimeout(time.Minute))
 })
 
 // The last packet of a message is lost, so that the requester's timer ends (exponent 8: 1.05 ms of its own clock). It is awaited for twice as long
