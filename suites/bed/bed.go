@@ -34,9 +34,6 @@ import (
 	"github.com/rocebed/rocebed/topo"
 )
 
-// A suite's program is also what fabrics start as their agents, and hosts as processes of their own.
-func init() { testbed.ProcessIfAsked() }
-
 // Result is what a run left.
 type Result struct {
 	record.Summary
