@@ -25,7 +25,7 @@ import (
 const (
 	switchSlots = 8192
 	hostSlots   = 1 << 15
-	mostFlows   = 1 << 14 // queue pairs' directions that may be below line rate at once
+	mostFlows   = 1 << 14
 )
 
 // AgentIfAsked must be called first of all in a program that builds fabrics: see agent.ProcessIfAsked.
@@ -49,7 +49,7 @@ func (f *Fabric) openEngine() error {
 		return nil
 	}
 	f.numbers = map[topo.PortRef]int{}
-	cfg := engine.Config{Testbed: f.cfg.Testbed.Name(), Nodes: len(f.cfg.Plan.Topology.Nodes), Flows: mostFlows}
+	cfg := engine.Config{Testbed: f.cfg.Testbed.Name(), Nodes: len(f.cfg.Plan.Topology.Nodes), Flows: f.cfg.flows}
 	for i := range f.cfg.Plan.Topology.Nodes {
 		n := &f.cfg.Plan.Topology.Nodes[i]
 		for _, p := range f.cfg.Plan.Ports(n.Name) {
@@ -137,7 +137,7 @@ func (f *Fabric) startAgent() (err error) {
 	if f.engine == nil {
 		return nil
 	}
-	s := agent.Spec{Dilation: f.cfg.Dilation, Flows: mostFlows}
+	s := agent.Spec{Dilation: f.cfg.Dilation, Flows: f.cfg.flows}
 	var files agent.Files
 	defer func() {
 		if err != nil {

@@ -58,6 +58,9 @@ func Build(ctx context.Context, cfg Config) (_ *Fabric, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if cfg.flows == 0 {
+		cfg.flows = mostFlows
+	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string, int, int) {}
 	}

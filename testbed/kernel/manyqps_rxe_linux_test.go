@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +117,37 @@ func TestQueuePairsCostNothingUntilACNPComesForThem(t *testing.T) {
 	untilNIC(t, f, "nothing is known of queue pairs that are gone", func(r *agent.NICReading) bool { return r.Known == 0 && r.Limited == 0 })
 	if err := x.close(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// A fabric that can pace no more queue pairs says so in its record, as it does of a least rate that is not the profile's.
+func TestWhatDCQCNCannotDoHereIsWarnedOf(t *testing.T) {
+	f := build(t, star(2, 10*topo.Gbps, time.Microsecond), Config{
+		Dilation: 1024, flows: 2,
+		NICs: fabric.NICSettings{NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}},
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if w := strings.Join(f.Warnings(), "\n"); !strings.Contains(w, "rpg_min_rate of 1Mbps is") || strings.Contains(w, "line rate") {
+		t.Errorf("before any CNP: %s", w)
+	}
+	for range 2 {
+		x, err := newTransfer(ctx, f.hostNamed(t, "h1"), f.hostNamed(t, "h2"), 4096, 1, patient, testRetries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // it takes seconds to recover
+			sendCNP(t, f, x.src.qp.Num())
+		}
+		defer func() {
+			if err := x.close(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	untilNIC(t, f, "two queue pairs are slowed down, and one has no flow", func(r *agent.NICReading) bool { return r.CNPHandled == 8 && r.NoFlow == 1 })
+	collect(t, f)
+	if w := strings.Join(f.Warnings(), "\n"); !strings.Contains(w, "h1:eth0: more than 1 queue pairs were below line rate at once") {
+		t.Errorf("with a queue pair that can't be paced: %s", w)
 	}
 }

@@ -221,6 +221,23 @@ func TestALinkWithoutDelayTakesANanosecondAndIsWarnedOf(t *testing.T) {
 	play(t, f, "- {name: w, kind: write, from: [h1], to: [h2], messages: 4}\n")
 }
 
+// Where a run is to be compared with one in real time, DCQCN's least rate is what can be paced there.
+func TestTheLeastRateIsThatOfTheDilationThatIsNamed(t *testing.T) {
+	f := build(t, "topology: {star: {hosts: 2}, rate: 10Gbps}\nnics: {dcqcn: paper}")
+	if w := f.Warnings(); len(w) > 0 {
+		t.Errorf("without a dilation: %q", w)
+	}
+	cfg := f.cfg
+	cfg.Dilation = 1024
+	f, err := Build(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := f.Warnings(); len(w) != 1 || !strings.Contains(w[0], "rpg_min_rate of 1Mbps is") {
+		t.Errorf("at a dilation of 1024: %q", w)
+	}
+}
+
 func TestNodesOfTheKernelAreRefused(t *testing.T) {
 	_, err := tryBuild(t, "topology: {star: {hosts: 2}, hosts: {kind: rxe-host}}")
 	if err == nil || !strings.Contains(err.Error(), "makes no rxe-host") || !strings.Contains(err.Error(), "kernel backend does") {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/internal/testneed"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/testbed/linux"
 	"github.com/rocebed/rocebed/testbed/metrics"
 	"github.com/rocebed/rocebed/topo"
@@ -144,5 +146,13 @@ func TestVerifiedWritesGoThroughASoftSwitch(t *testing.T) {
 	}
 	if n := metric(t, f, "rcvd_pkts"); n < 500*16 {
 		t.Errorf("the RNICs received %v packets", n)
+	}
+}
+
+func TestALeastRateThatWallTimeCannotPaceIsRaisedAndWarnedOf(t *testing.T) {
+	plan := starPlan(t, 2, topo.LinkSettings{Rate: 10 * topo.Gbps})
+	f := build(t, plan, 1024, func(c *Config) { c.Settings.NICs.DCQCN = &fabric.DCQCNSettings{Profile: "paper"} })
+	if w := f.Warnings(); len(w) != 1 || !strings.Contains(w[0], "rpg_min_rate of 1Mbps is") {
+		t.Errorf("%q", w)
 	}
 }
