@@ -107,6 +107,19 @@ func TestQueuePairsCostNothingUntilACNPComesForThem(t *testing.T) {
 	}
 	untilNIC(t, f, "three queue pairs are slowed down", func(r *agent.NICReading) bool { return r.Limited == 3 && r.CNPHandled == 6 })
 	t.Logf("%d queue pairs made in %v; three slowed down in %v", 2*pairs, made, time.Since(began))
+	const lookups = 200
+	began = time.Now()
+	for i := range lookups {
+		if _, ok, err := h1.rdma.QP(h1.devs[0].device, near[i].qp.Num()); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+	}
+	each := time.Since(began) / lookups
+	began = time.Now()
+	if all, err := h1.rdma.QPs(h1.devs[0].device); err != nil || len(all) < pairs {
+		t.Fatalf("%d of %d queue pairs are listed: %v", len(all), pairs, err)
+	}
+	t.Logf("a look-up took %v, the whole list %v", each, time.Since(began))
 	sendCNP(t, f, 0xfffff)
 	untilNIC(t, f, "a CNP for nobody is counted", func(r *agent.NICReading) bool { return r.Unmapped == 1 && r.CNPIgnored == 1 && r.Known == 3 })
 	for _, e := range append(near, far...) {
