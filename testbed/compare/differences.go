@@ -131,7 +131,7 @@ var differences = []Difference{
 	},
 	{
 		What:     "when a fault strikes",
-		Kernel:   "tens of microseconds after its time, at dilation 1024",
+		Kernel:   "tens of microseconds after its time, at dilation 1024; one of the fabric's that is due at time 0 before the first packet",
 		Software: "one look-ahead (the shortest link's delay) after it, in `sim`",
 		Why:      "a real kernel takes a while to be told",
 		alike:    none, shows: []string{"hits"}, when: faulty(),
