@@ -42,6 +42,20 @@ func agentOfThis(t *testing.T) int {
 	return 0
 }
 
+// started hears that a workload has started.
+type started struct{ traffic chan struct{} }
+
+func (started) Step(string)   {}
+func (started) Status(string) {}
+func (s started) Note(line string) {
+	if strings.Contains(line, "workload w: started") {
+		select {
+		case s.traffic <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // A fabric whose agent is killed is noticed to be broken within a second, its ports run on as if nothing was paused, and the run fails.
 func TestARunWhoseAgentIsKilledFailsAtOnce(t *testing.T) {
 	testneed.Rxe(t)
@@ -59,21 +73,19 @@ workloads: [{name: w, kind: write, from: [h1, h2], to: [h3], size: 64KiB, durati
 	killed := make(chan time.Time, 1)
 	watching, stop := context.WithCancel(context.Background())
 	defer stop()
+	notes := started{make(chan struct{}, 1)}
 	go func() {
-		for watching.Err() == nil {
-			time.Sleep(50 * time.Millisecond)
-			pid := agentOfThis(t)
-			if pid == 0 {
-				continue
+		select {
+		case <-watching.Done():
+		case <-notes.traffic:
+			if pid := agentOfThis(t); pid > 0 {
+				killed <- time.Now()
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
-			time.Sleep(5 * time.Second) // traffic runs by then
-			killed <- time.Now()
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			return
 		}
 	}()
 	out := filepath.Join(t.TempDir(), "record")
-	o, err := Run(context.Background(), s, RunOptions{Backend: Kernel, InGuest: true, AllowSlow: true, Out: out})
+	o, err := Run(context.Background(), s, RunOptions{Backend: Kernel, InGuest: true, AllowSlow: true, Out: out, Progress: notes})
 	if err != nil {
 		t.Fatal(err)
 	}

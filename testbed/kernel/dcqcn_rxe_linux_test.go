@@ -37,7 +37,7 @@ func incast(t *testing.T, senders int, pfc bool) *Fabric {
 	return build(t, star(senders+1, 10*topo.Gbps, time.Microsecond), cfg)
 }
 
-// flow is a perftest client on one host with its server on another.
+// perftest is a perftest client on one host with its server on another.
 type perftest struct {
 	program, client, server string
 	args                    []string
@@ -71,7 +71,9 @@ func (p *perftest) start(t *testing.T, f *Fabric, node string, to string) (*exec
 func (p *perftest) listens(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	want := fmt.Sprintf(":%04X ", p.port)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
 		for _, file := range []string{"tcp", "tcp6"} {
 			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", c.Process.Pid, file))
 			for _, line := range strings.Split(string(b), "\n") {

@@ -56,7 +56,9 @@ func sendCNP(t *testing.T, f *Fabric, qpn uint32) {
 func untilNIC(t *testing.T, f *Fabric, what string, is func(*agent.NICReading) bool) {
 	t.Helper()
 	var last *agent.NICReading
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
 		r, err := f.agent.Read()
 		if err != nil {
 			t.Fatal(err)

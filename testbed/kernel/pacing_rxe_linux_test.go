@@ -80,6 +80,8 @@ func follow(b *testing.B, f *Fabric, set pacer, waits func() bool) {
 	b.Helper()
 	read := sentBytes(b, f)
 	b.ReportMetric(0, "ns/op")
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
 	for i, rate := range steps {
 		if err := set(rate); err != nil {
 			b.Fatal(err)
@@ -92,7 +94,7 @@ func follow(b *testing.B, f *Fabric, set pacer, waits func() bool) {
 		points := []point{{0, read()}}
 		empty := 0
 		for time.Since(began) < stepFor {
-			time.Sleep(5 * time.Millisecond)
+			<-tick.C
 			points = append(points, point{time.Since(began), read()})
 			if waits != nil && !waits() {
 				empty++

@@ -36,7 +36,6 @@ type agent struct {
 	reaction *hdrhistogram.Histogram
 	seen     uint64
 	late     time.Duration
-	closed   bool
 }
 
 // sockets are a node's.

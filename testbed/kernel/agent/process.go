@@ -128,9 +128,8 @@ func be() error {
 // urgent lets the calling thread run before others. Where that isn't allowed it is as late as they are, and the measured reaction time
 // says so.
 func urgent() {
-	const fifo, resetOnFork = 1, 0x40000000
+	const fifo = 1 // SCHED_FIFO, include/uapi/linux/sched.h
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: fifo, Priority: 10}
-	_ = resetOnFork
 	_ = unix.SchedSetAttr(0, &attr, 0)
 }
 

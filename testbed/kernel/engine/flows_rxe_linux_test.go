@@ -60,7 +60,9 @@ func TestHundredsOfFlowsHaveEachTheirRate(t *testing.T) {
 			}
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
 		var total, least, most uint64
 		least = packets
 		waiting := 0
