@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 
 	// lateStart is when the second of two flows starts.
 	lateStart = 5 * time.Millisecond
+	// stagger is within what flows start: at the same instant, as virtual time could have it, they go in step for ever.
+	stagger = 200 * time.Microsecond
 	// windDown is for how long flows go on after the measured part: the last readings take a while.
 	windDown = 2 * time.Millisecond
 	// lookEvery is how often a queue is looked at: a packet of 4096 bytes takes 3.4 µs on the line.
@@ -194,7 +197,9 @@ switches:
 %sworkloads:
 `, how.Seed, how.Dilation, s.topology, Rate, dcqcn, switches)
 	to := s.Window(how.Span).To
+	draw := rand.New(rand.NewPCG(how.Seed, 0))
 	for _, f := range s.Flows {
+		f.Start += time.Duration(draw.Int64N(int64(stagger / time.Microsecond))) * time.Microsecond
 		warm := to - how.Span.Measure - f.Start
 		fmt.Fprintf(&b, "  - {name: %s, kind: write, from: [%s], to: [%s], size: 32KiB, depth: 16, verify: false, start: %v, duration: %v, warm_up: %v, qp: {retry_cnt: 7}}\n",
 			f.Name, f.From, f.To, f.Start, to+windDown-f.Start, warm)
