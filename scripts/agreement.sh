@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST]: runs the agreement's scenes in virtual time, on software nodes and on
-# rxe (in a guest where this kernel can't), and writes the table into docs/agreement.md, or prints it as JSON. A part of the scenes is
-# printed alone. Best on a machine that does nothing else.
+# agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--short]: runs the agreement's scenes in virtual time, on software nodes and on
+# rxe (in a guest where this kernel can't), and writes the table into docs/agreement.md, or prints it as JSON. A part of the scenes, or
+# of their time, is printed alone. Best on a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 json=0 part=0 dilation=512 which=()
@@ -10,7 +10,8 @@ while [ $# -gt 0 ]; do
     --json) json=1; shift ;;
     --dilation) dilation=$2; shift 2 ;;
     --scenes | --modes) which+=("-${1#--}" "$2"); part=1; shift 2 ;;
-    *) echo "usage: agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST]" >&2; exit 2 ;;
+    --short) which+=(-short); part=1; shift ;;
+    *) echo "usage: agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--short]" >&2; exit 2 ;;
   esac
 done
 

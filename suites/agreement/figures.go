@@ -43,9 +43,10 @@ type Early struct {
 	Drops  float64 `json:"drops"`
 }
 
-// Measure runs a scene on a backend of this machine. Where the machine didn't keep up it runs it again at twice the dilation, at most
+// Measure runs a scene on a backend of this machine, at how.Dilation times what the scene takes more. Where the machine didn't keep up it runs it again at twice the dilation, at most
 // How.Again times: what it returns then are the last figures, with problems. An error means that there are none.
 func (s *Scene) Measure(ctx context.Context, backend testbed.Backend, mode Mode, how How) (f *Figures, err error) {
+	how.Dilation *= s.Slower
 	for again := 0; ; again++ {
 		f, err = s.measure(ctx, backend, mode, how)
 		if backend == testbed.Sim || again == how.Again || ctx.Err() != nil || err == nil && len(f.Problems) == 0 {

@@ -57,6 +57,8 @@ type Scene struct {
 	Flows    []Flow
 	// Queue is the egress queue whose depth is told.
 	Queue testbed.Queue
+	// Slower is how much more dilation the scene takes than an incast does: its packets cross more links at once.
+	Slower uint32
 }
 
 // roce is the priority that RoCE goes in by custom.
@@ -75,7 +77,7 @@ func incast(n int) Scene {
 	last := fmt.Sprintf("h%d", n+1)
 	s := Scene{
 		Name: fmt.Sprintf("incast %d:1", n), What: fmt.Sprintf("%d senders, one receiver, one switch", n),
-		topology: fmt.Sprintf("star: {hosts: %d}", n+1), Queue: queue("leaf1", fmt.Sprintf("eth%d", n)),
+		topology: fmt.Sprintf("star: {hosts: %d}", n+1), Slower: 1, Queue: queue("leaf1", fmt.Sprintf("eth%d", n)),
 	}
 	for i := range n {
 		h := fmt.Sprintf("h%d", i+1)
@@ -105,6 +107,7 @@ func Scenes() []Scene {
 			topology: chain("h1 -- s1", "h2 -- s1", "s1 -- s2", "r1 -- s2", "h3 -- s2", "s2 -- s3", "r2 -- s3", "r3 -- s3"),
 			Flows:    []Flow{{Name: "f1", From: "h1", To: "r1"}, {Name: "f2", From: "h2", To: "r2"}, {Name: "f3", From: "h3", To: "r3"}},
 			Queue:    queue("s1", "eth2"),
+			Slower:   2,
 		},
 		// Three into r, of which one shares the link between the switches with a flow to w that has no part in it:
 		//
@@ -115,6 +118,7 @@ func Scenes() []Scene {
 			topology: chain("h1 -- s1", "v -- s1", "s1 -- s2", "h2 -- s2", "h3 -- s2", "r -- s2", "w -- s2"),
 			Flows:    []Flow{{Name: "h1", From: "h1", To: "r"}, {Name: "h2", From: "h2", To: "r"}, {Name: "h3", From: "h3", To: "r"}, {Name: "v", From: "v", To: "w"}},
 			Queue:    queue("s2", "eth3"),
+			Slower:   2,
 		},
 	}
 }

@@ -102,16 +102,16 @@ func (t *Table) Misses() (out []string) {
 // Markdown is the table of figures for a page.
 func (t *Table) Markdown() string {
 	var b strings.Builder
-	b.WriteString("| scene | with | backend | goodput, Gb/s | Jain | queue mean, p99, KB | CNPs | pauses | paused, ms | retransmissions | drops | outside its tolerance |\n")
-	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| scene | with | backend | measured, ms | goodput, Gb/s | Jain | queue mean, p99, KB | CNPs | pauses | paused, ms | retransmissions | drops | outside its tolerance |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		backend := string(r.Backend)
 		if r.Backend != Yardstick {
 			backend += fmt.Sprintf(", 1:%d", r.Dilation)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.3f | %.0f, %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s |\n",
-			r.Scene, r.Mode, backend, shares(r.Goodput), r.Jain, r.Mean/1e3, r.P99/1e3, r.CNPs, r.Pauses, float64(r.Paused)/1e6, r.Retries, r.Drops, strings.Join(r.Misses(), ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %s | %.3f | %.0f, %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s |\n",
+			r.Scene, r.Mode, backend, r.Length.Seconds()*1e3, shares(r.Goodput), r.Jain, r.Mean/1e3, r.P99/1e3, r.CNPs, r.Pauses, float64(r.Paused)/1e6, r.Retries, r.Drops, strings.Join(r.Misses(), ", "))
 	}
 	return b.String()
 }

@@ -42,7 +42,7 @@ func main() {
 			}
 			f, err := s.Measure(ctx, testbed.Backend(*backend), m, agreement.How{Dilation: uint32(*dilation), Again: *again, Seed: *seed, Span: span})
 			if err != nil {
-				fmt.Fprintln(os.Stderr, "measure:", err)
+				fmt.Fprintf(os.Stderr, "measure: %s, %s on %s: %v\n", s.Name, m, *backend, err)
 				code = 1
 				continue
 			}
