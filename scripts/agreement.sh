@@ -4,7 +4,7 @@
 # of their time, is printed alone. Best on a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-json=0 part=0 dilation=512 which=()
+json=0 part=0 code=0 dilation=512 which=()
 while [ $# -gt 0 ]; do
   case $1 in
     --json) json=1; shift ;;
@@ -24,12 +24,13 @@ for backend in sim soft kernel; do
     run=(bin/rocebed shell --guest --mem "${ROCEBED_GUEST_MB:-2048}" --ship "$dir/measure" -- /x/measure)
   fi
   echo "agreement: $backend" >&2
-  "${run[@]}" -backend "$backend" -dilation "$dilation" "${which[@]}" </dev/null >>"$dir/figures"
+  "${run[@]}" -backend "$backend" -dilation "$dilation" "${which[@]}" </dev/null >>"$dir/figures" || code=1
 done
 if [ "$json" = 1 ]; then
-  go run ./suites/agreement/gendoc -json <"$dir/figures"
+  go run ./suites/agreement/gendoc -json <"$dir/figures" || code=1
 elif [ "$part" = 1 ]; then
-  go run ./suites/agreement/gendoc -text <"$dir/figures"
+  go run ./suites/agreement/gendoc -text <"$dir/figures" || code=1
 else
-  go run ./suites/agreement/gendoc docs/agreement.md <"$dir/figures"
+  go run ./suites/agreement/gendoc docs/agreement.md <"$dir/figures" || code=1
 fi
+exit "$code"

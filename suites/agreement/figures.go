@@ -76,7 +76,29 @@ func (s *Scene) measure(ctx context.Context, backend testbed.Backend, mode Mode,
 		return f, fmt.Errorf("%s, %s on %s: %s", s.Name, mode, backend, strings.Join(f.Problems, "; "))
 	}
 	f.fill(s, out)
+	f.Problems = append(f.Problems, slowPorts(out.Window)...)
 	return f, nil
+}
+
+// enoughLine is what a port must have given of its line while packets waited for it. Runs count as kept up with less, but goodput is
+// held to a tenth.
+const enoughLine = 0.92
+
+// slowPorts names the ports that this machine served too late, where a backend can tell.
+func slowPorts(w *testbed.WindowReadings) (out []string) {
+	busy := map[string]time.Duration{}
+	for _, m := range w.Last.Samples {
+		if m.Name == "shaper_busy_time" {
+			busy[strings.Join(m.Labels, ":")] = time.Duration(m.Value)
+		}
+	}
+	for _, m := range w.Last.Samples {
+		port := strings.Join(m.Labels, ":")
+		if m.Name == "shaper_share" && m.Value < enoughLine && busy[port] > w.Length()/4 {
+			out = append(out, fmt.Sprintf("%s gave %.0f %% of its line while packets waited: the machine is too slow for the dilation", port, 100*m.Value))
+		}
+	}
+	return out
 }
 
 func (f *Figures) fill(s *Scene, out *testbed.Outcome) {
