@@ -203,7 +203,7 @@ switches:
 	to := s.Window(how.Span).To
 	draw := rand.New(rand.NewPCG(how.Seed, 0))
 	for _, f := range s.Flows {
-		f.Start += time.Duration(draw.Int64N(int64(stagger / time.Microsecond))) * time.Microsecond
+		f.Start += time.Duration(draw.Int64N(int64(stagger/time.Microsecond))) * time.Microsecond
 		warm := to - how.Span.Measure - f.Start
 		fmt.Fprintf(&b, "  - {name: %s, kind: write, from: [%s], to: [%s], size: 32KiB, depth: 16, verify: false, start: %v, duration: %v, warm_up: %v, qp: {retry_cnt: 7}}\n",
 			f.Name, f.From, f.To, f.Start, to+windDown-f.Start, warm)
