@@ -152,6 +152,10 @@ var (
 	Short = Span{3 * time.Millisecond, 6 * time.Millisecond}
 )
 
+// headroom holds what comes in at the line's rate in 200 µs: a pause takes some microseconds here, but a busy machine's scheduler may
+// take 200 ms of wall time at times. Thresholds don't depend on it.
+const headroom = 256 << 10
+
 // lossy is a queue that drops at some 600 KB: less than what two queue pairs may have unacknowledged, and three times Kmax.
 const lossy = "  memory: 2MB\n  reserved: 5KB\n  alpha: 1/2\n"
 
@@ -186,7 +190,7 @@ func (s *Scene) Scenario(mode Mode, how How) string {
 		switches += "  ecn: {kmin: 40KB, kmax: 200KB, pmax: 10%, priorities: [3]}\n"
 	}
 	if mode.pauses() {
-		switches = strings.Replace(switches, lossy, "  pfc: {xoff: 100KB, xon: 20KB}\n", 1)
+		switches = strings.Replace(switches, lossy, fmt.Sprintf("  pfc: {xoff: 100KB, xon: 20KB, headroom: %d}\n", headroom), 1)
 	}
 	fmt.Fprintf(&b, `apiVersion: rocebed/v1
 name: agreement

@@ -109,8 +109,8 @@ func (f *Fabric) engineKeptUp() (errs []error) {
 	}
 	told, err := f.agent.Read()
 	errs = append(errs, err)
-	if r := told.Reaction; r.Count >= leastTimers && r.P999 > leastReaction {
-		errs = append(errs, newReactionError(r.P999, r.Count))
+	if r, most := told.Reaction, f.cfg.heldReaction(); r.Count >= leastTimers && r.P999 > most {
+		errs = append(errs, newReactionError(r.P999, r.Count, most))
 	}
 	if n, err := f.engine.EventsLost(); err != nil || n > 0 {
 		errs = append(errs, lostEvents(n, err))
@@ -126,8 +126,8 @@ func (f *Fabric) engineKeptUp() (errs []error) {
 	return errs
 }
 
-func newReactionError(p999 time.Duration, n uint64) error {
-	return fmt.Errorf("1 in 1000 of %d pauses took more than %v of wall time from the threshold to the peer's silence, and headroom is for %v", n, p999.Round(time.Microsecond), leastReaction)
+func newReactionError(p999 time.Duration, n uint64, most time.Duration) error {
+	return fmt.Errorf("1 in 1000 of %d pauses took more than %v of wall time from the threshold to the peer's silence, and headroom is for %v", n, p999.Round(time.Microsecond), most.Round(time.Microsecond))
 }
 
 func lostEvents(n uint64, err error) error {

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/asic"
@@ -161,6 +162,31 @@ const leastReaction = 100 * time.Millisecond
 
 // reaction is that in fabric time.
 func (c *Config) reaction() time.Duration { return c.Dilation.Fabric(leastReaction) }
+
+// heldReaction is how long a pause may take before frames can be lost, in wall time: what headroom is for, which where a scenario gives
+// more of it is longer.
+func (c *Config) heldReaction() time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for i := range c.Plan.Topology.Links {
+		l := &c.Plan.Topology.Links[i]
+		for _, end := range []topo.PortRef{l.A, l.B} {
+			n := c.Plan.Node(end.Node)
+			if m := c.Switches.Of(end.Node); n.Role == topo.Switch && c.made(n) && m.PFC != nil {
+				least = min(least, c.Dilation.Wall(max(headroomFor(m.PFC.Headroom, l), c.reaction())))
+			}
+		}
+	}
+	return max(least, leastReaction)
+}
+
+// headroomFor is the reaction that a given headroom of a port is enough for, in fabric time; 0: none is given.
+func headroomFor(headroom *topo.Bytes, l *topo.Link) time.Duration {
+	if headroom == nil {
+		return 0
+	}
+	rest := int64(*headroom) - int64(asic.Headroom(uint64(l.Rate), l.Delay, 0, l.MTU))
+	return time.Duration(float64(max(rest, 0)) * 8e9 / float64(l.Rate))
+}
 
 // dcqcn is a host's DCQCN; nil: none.
 func (c *Config) dcqcn(host string) *dcqcn.Params {
