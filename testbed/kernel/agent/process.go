@@ -33,8 +33,11 @@ type ask struct {
 	Params   *dcqcn.Params // what the port's NIC has from now on
 	Watchdog *Watchdog     // what the port has from now on
 	Faults   *Faults       // what is wrong with the port's NIC from now on
-	Sends    *uint8        // priorities that the port pauses its peer in from now on
+	Sends    *sends        // what the port pauses its peer in from now on
 }
+
+// sends is a structure since gob leaves pointers to zero out.
+type sends struct{ Priorities uint8 }
 
 type tell struct {
 	Reading Reading
@@ -104,7 +107,7 @@ func be() error {
 			case q.Faults != nil:
 				err = a.setFaults(q.Port, *q.Faults)
 			case q.Sends != nil:
-				err = a.setSends(q.Port, *q.Sends)
+				err = a.setSends(q.Port, q.Sends.Priorities)
 			default:
 				t.Reading = a.read()
 			}
@@ -270,7 +273,7 @@ func (a *Agent) SetFaults(port int, f Faults) error {
 
 // SetSends changes in which priorities a port pauses its peer.
 func (a *Agent) SetSends(port int, priorities uint8) error {
-	_, err := a.ask(ask{Port: port, Sends: &priorities})
+	_, err := a.ask(ask{Port: port, Sends: &sends{priorities}})
 	return err
 }
 
