@@ -6,17 +6,13 @@ cd "$(dirname "$0")/.."
 made=(testbed/kernel/bpf docs/faults.md)
 with=testbed/kernel/bpf/clang.version
 
-if ! command -v clang >/dev/null || ! command -v llvm-strip >/dev/null; then
-  [ "$(id -u)" = 0 ] || { echo "generate: clang and llvm-strip are missing, and installing them needs root" >&2; exit 3; }
-  if command -v apt-get >/dev/null; then
-    apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update || true
-    apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 install --no-install-recommends clang llvm >/dev/null
-  elif command -v dnf >/dev/null; then dnf -q -y install clang llvm
-  elif command -v pacman >/dev/null; then pacman -Sy --noconfirm --needed clang llvm
-  elif command -v zypper >/dev/null; then zypper -q -n install clang llvm
-  else echo "generate: install clang and llvm first" >&2; exit 3; fi
+if ! command -v clang-19 >/dev/null || ! command -v llvm-strip-19 >/dev/null; then
+  command -v apt-get >/dev/null || { echo "generate: install clang 19 and its llvm first, as clang-19 and llvm-strip-19" >&2; exit 3; }
+  [ "$(id -u)" = 0 ] || { echo "generate: clang-19 and llvm-strip-19 are missing, and installing them needs root" >&2; exit 3; }
+  apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update || true
+  apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 install --no-install-recommends clang-19 llvm-19 >/dev/null
 fi
-clang=$(clang --version | grep -oE 'version [0-9]+' | head -1)
+clang=$(clang-19 --version | grep -oE 'version [0-9]+' | head -1)
 committed=$(cat "$with" 2>/dev/null || echo none)
 [ -z "$(git status --porcelain -- "${made[@]}")" ] || sources=" (there are changes that are not committed)"
 

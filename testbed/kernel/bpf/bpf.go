@@ -7,6 +7,6 @@
 // cable loads them, as stages of its chain, and replaces the maps rb_cables and rb_stages by the chain's own.
 package bpf
 
-//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang -cflags "-O2 -mcpu=v3 -Wall -Wno-parentheses" Pick pick.c
-//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang -cflags "-O2 -mcpu=v3 -Wall -Wno-parentheses" Settle settle.c
-//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang-19 -cflags "-O2 -mcpu=v3 -Wall" Port port.c
+//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang-19 -strip llvm-strip-19 -cflags "-O2 -mcpu=v3 -Wall -Wno-parentheses" Pick pick.c
+//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang-19 -strip llvm-strip-19 -cflags "-O2 -mcpu=v3 -Wall -Wno-parentheses" Settle settle.c
+//go:generate go tool bpf2go -go-package bpf -target bpfel -tags linux -no-global-types -cc clang-19 -strip llvm-strip-19 -cflags "-O2 -mcpu=v3 -Wall" Port port.c

@@ -1,0 +1,90 @@
+/* What of a frame decides where it goes: its DSCP, whether it is a pause, and of RoCE the queue pair and what kind of packet it is. */
+#pragma once
+
+#include "port_tables.h"
+
+#define ETH_IPV4 0x0008
+#define ETH_IPV6 0xdd86
+#define ETH_PAUSE 0x0888
+#define ROCE_PORT 0xb712 /* 4791 in network order */
+
+struct head {
+	__u8 dscp;
+	__u8 pause;
+	__u8 roce;
+	__u8 opcode;
+	__u32 qpn;
+	__u8 daddr[16];
+};
+
+INLINE void read_head(struct sk_buff *skb, struct head *h)
+{
+	struct bpf_dynptr d;
+	__u8 buf[74] = {}, *b;
+	__u32 len = packet_len(skb);
+
+	h->dscp = 0;
+	h->roce = 0;
+	h->pause = 0;
+	if (bpf_dynptr_from_skb(skb, 0, &d))
+		return;
+	b = len >= 74 ? bpf_dynptr_slice(&d, 0, buf, 74) : NULL;
+	if (!b) {
+		b = bpf_dynptr_slice(&d, 0, buf, 34);
+		if (!b)
+			return;
+		/* too short for RoCE over IPv6: IPv4's ACKs and CNPs have 62 bytes and more */
+		if (*(__u16 *)(b + 12) == ETH_IPV6) {
+			h->dscp = (*(__u8 *)(b + 14) & 15) << 2 | b[15] >> 6;
+			return;
+		}
+		h->pause = *(__u16 *)(b + 12) == ETH_PAUSE;
+		if (*(__u16 *)(b + 12) != ETH_IPV4)
+			return;
+		h->dscp = b[15] >> 2;
+		b = len >= 58 ? bpf_dynptr_slice(&d, 0, buf, 58) : NULL;
+		if (!b)
+			return;
+		if (b[14] != 0x45 || b[23] != 17 || *(__u16 *)(b + 36) != ROCE_PORT)
+			return;
+		h->roce = 1;
+		h->opcode = b[42];
+		h->qpn = (__u32)b[47] << 16 | (__u32)b[48] << 8 | b[49];
+		__builtin_memset(h->daddr, 0, 10);
+		h->daddr[10] = h->daddr[11] = 0xff;
+		__builtin_memcpy(h->daddr + 12, b + 30, 4);
+		return;
+	}
+	if (*(__u16 *)(b + 12) == ETH_IPV4) {
+		h->dscp = b[15] >> 2;
+		if (b[14] != 0x45 || b[23] != 17 || *(__u16 *)(b + 36) != ROCE_PORT)
+			return;
+		h->roce = 1;
+		h->opcode = b[42];
+		h->qpn = (__u32)b[47] << 16 | (__u32)b[48] << 8 | b[49];
+		__builtin_memset(h->daddr, 0, 10);
+		h->daddr[10] = h->daddr[11] = 0xff;
+		__builtin_memcpy(h->daddr + 12, b + 30, 4);
+	} else if (*(__u16 *)(b + 12) == ETH_IPV6) {
+		h->dscp = (b[14] & 15) << 2 | b[15] >> 6;
+		if (b[20] != 17 || *(__u16 *)(b + 56) != ROCE_PORT)
+			return;
+		h->roce = 1;
+		h->opcode = b[62];
+		h->qpn = (__u32)b[67] << 16 | (__u32)b[68] << 8 | b[69];
+		__builtin_memcpy(h->daddr, b + 38, 16);
+	}
+}
+
+/* What RC opcodes are: 0 requests, 1 READ responses and answers to atomics, 2 acknowledgements, 3 the rest. */
+INLINE int stream_of(__u8 opcode)
+{
+	if (opcode == 0x81)
+		return 3;
+	opcode &= 0x1f;
+	if (opcode == 17)
+		return 2;
+	if (opcode >= 13 && opcode <= 18)
+		return 1;
+	return 0;
+}
