@@ -167,12 +167,7 @@ func settingsOn(title, sections, workloads, a, b string, all []setting) {
 
 // settingsDilation leaves the software nodes' four hosts and the captures time, and a guest on a busy machine the second that it may take to heal one setting before
 // the next one is due.
-func settingsDilation() int {
-	if bed.Backend() == testbed.Kernel {
-		return 2 * dilation()
-	}
-	return 4 * dilation()
-}
+func settingsDilation() int { return 4 * dilation() }
 
 // softOnly runs where nodes are software: what follows is about what they alone have.
 func softOnly() bool { return bed.Backend() != testbed.Kernel }
