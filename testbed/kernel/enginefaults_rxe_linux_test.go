@@ -185,7 +185,6 @@ func TestAStormIsObeyedIgnoredOrCutOff(t *testing.T) {
 	// Not in the order in which they came.
 	off.heal()
 	ignored.heal()
-	g = growth(t, f)
 	write(t, f, "h2", "h3", 1<<16, 4, 8, patient)
 	if storms() == 0 {
 		t.Error("the watchdog is back and has found no storm")

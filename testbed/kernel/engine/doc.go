@@ -8,8 +8,8 @@
 //	           └── events ◀───────────────────────────┘
 //
 // What is declared of a port, what it is doing, and what happens to it are three tables and a ring that user space shares with the
-// programs (testbed/kernel/bpf/port.h has their shapes). Nothing in the kernel sends: who sees an XOFF in the ring sends
-// the pause frame. As long as nobody renews the lease, ports run as if nothing was paused or paced.
+// programs (testbed/kernel/bpf/port.h has their shapes). The kernel sends a pause's first frame, made of a clone of
+// one that came in; who sees an XOFF in the ring repeats it and ends the pause. As long as nobody renews the lease, ports run as if nothing was paused or paced.
 //
 // All times are wall times of CLOCK_MONOTONIC. The engine needs Linux 6.16 or later with NET_SCH_BPF.
 package engine
