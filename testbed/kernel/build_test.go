@@ -100,8 +100,8 @@ func TestEveryNICOfAHostSendsThroughItself(t *testing.T) {
 }
 
 // What isn't ECN-capable passes a marker unharmed, however long the queue.
-func TestAMarkerDropsNothing(t *testing.T) {
-	f := build(t, star(2, topo.Gbps, time.Microsecond), Config{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: &fabric.ECNSettings{KMin: 1000, KMax: 2000, PMax: 1}}}})
+func TestREDDropsNothing(t *testing.T) {
+	f := build(t, star(2, topo.Gbps, time.Microsecond), Config{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: &fabric.ECNSettings{Marker: fabric.MarkerRED, KMin: 1000, KMax: 2000, PMax: 1}}}})
 	const n = 100 // they fit a socket's buffer
 	to, _ := f.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
 	at := net.JoinHostPort(to.Addr.Addr().String(), "5000")

@@ -21,7 +21,7 @@ func TestPropagationDelayAndLossDoNotCountAsQueue(t *testing.T) {
 	// link, so that there are always 14 packets on a cable.
 	const delay = 60 * time.Millisecond / time.Duration(testDilation)
 	const frame = 4096 + 58
-	marker := &fabric.ECNSettings{KMin: 10 * frame, KMax: 30 * frame, PMax: 0.5}
+	marker := &fabric.ECNSettings{Marker: fabric.MarkerRED, KMin: 10 * frame, KMax: 30 * frame, PMax: 0.5}
 	f := build(t, star(3, 500*topo.Mbps, delay), Config{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: marker}}})
 	// Slower senders: a receiver's link that is exactly as fast never gets rid of what one hiccup
 	// of the machine put there.

@@ -20,7 +20,7 @@ import (
 // h2 ─┼─ leaf1 ──(here)── h3     two senders, one receiver, and a marker
 func TestFaultsInASwitchsQueuesAreFeltCountedAndHealed(t *testing.T) {
 	const frame = 4096 + 58
-	marker := &fabric.ECNSettings{KMin: 10 * frame, KMax: 300 * frame, PMax: 0.2}
+	marker := &fabric.ECNSettings{Marker: fabric.MarkerRED, KMin: 10 * frame, KMax: 300 * frame, PMax: 0.2}
 	f := build(t, star(3, 2*topo.Gbps, 10*time.Microsecond), Config{Switches: fabric.SwitchSettings{SwitchModel: fabric.SwitchModel{ECN: marker}}})
 	type felt struct{ sent, marked, dropped float64 }
 	crowd := func() felt {
