@@ -180,3 +180,12 @@ func Drops() []string {
 	}
 	return []string{"port_drops", "queue_drops", "headroom_drops"}
 }
+
+// Tries lets specs about when and how fast something happens be tried up to three times where time is the machine's, which others use too: Ginkgo says which
+// needed it. In virtual time nothing is ever late, and a spec has one try.
+func Tries() ginkgo.FlakeAttempts {
+	if Backend() == testbed.Sim {
+		return 1
+	}
+	return 3
+}

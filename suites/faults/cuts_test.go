@@ -66,7 +66,7 @@ func (w *way) missing() int {
 	return count(f, lost)
 }
 
-var _ = DescribeTable("links that carry nothing for a while",
+var _ = DescribeTable("links that carry nothing for a while", bed.Tries(),
 	func(ctx SpecContext, source func() string, judge func(s *seen, l life)) {
 		s := observe(ctx, source(), "leaf1", "leaf2")
 		Expect(s.Result).To(match.Pass())

@@ -44,7 +44,7 @@ func isRNR(f *frame) bool { return f.isRoCE() && f.Opcode() == 0x11 && byte(f.AE
 
 const window3 = "schedule: {at: 1ms, for: 1ms}"
 
-var _ = DescribeTable("what befalls hosts and switches",
+var _ = DescribeTable("what befalls hosts and switches", bed.Tries(),
 	func(ctx SpecContext, fault string, source func() string, judge func(s *seen, l life)) {
 		if why := testbed.CanFault(bed.Backend(), "{name: x, "+fault+"}"); why != nil && strings.Contains(fault, "at: [") {
 			Expect(why.Error()).NotTo(BeEmpty()) // refused: the table of refusals is about it
@@ -134,7 +134,7 @@ const spines = `topology:
   rate: 10Gbps
 `
 
-var _ = Describe("routes and hashes", func() {
+var _ = Describe("routes and hashes", bed.Tries(), func() {
 	qps := 16
 	if bed.Backend() == testbed.Kernel {
 		qps = 6

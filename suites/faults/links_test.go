@@ -108,7 +108,7 @@ func linkRow(name, workloads, fault string, judge func(*struck)) TableEntry {
 	return Entry(name, func() string { return dumbbell(underFault(workloads, "direction: egress, "+fault)) }, judge, SpecTimeout(time.Minute))
 }
 
-var _ = DescribeTable("faults on a link change the share of packets that they say, as they say",
+var _ = DescribeTable("faults on a link change the share of packets that they say, as they say", bed.Tries(),
 	func(ctx SpecContext, source func() string, judge func(*struck)) {
 		s := observe(ctx, source(), "leaf1", "leaf2")
 		Expect(s.Result).To(match.Pass())

@@ -5,11 +5,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/rocebed/rocebed/suites/bed"
 )
 
 // Linux-switches with a queue a priority, and rxe-hosts with DCQCN. rxe keeps 128 packets of each queue pair under way, and agents take milliseconds of
 // wall time to react: what is judged leaves both room.
-var _ = Describe("settings of linux-switches with a queue a priority that are wrong for a while", func() {
+var _ = Describe("settings of linux-switches with a queue a priority that are wrong for a while", bed.Tries(), func() {
 	if softOnly() {
 		return
 	}

@@ -194,7 +194,7 @@ func (w *window) storm(all []frame) {
 	Expect(tally(between(all, w.before[0], w.before[1]), isPause)).To(BeZero(), "%s: pauses right before", w.name)
 }
 
-var _ = Describe("settings of switches that are wrong for a while", func() {
+var _ = Describe("settings of switches that are wrong for a while", bed.Tries(), func() {
 	if !softOnly() {
 		return
 	}
@@ -258,7 +258,7 @@ var _ = Describe("settings of switches that are wrong for a while", func() {
 })
 
 // What a linux-switch has of it: one queue a port, which red marks, and ACKs that are late on a host's link.
-var _ = Describe("settings of linux-switches that are wrong for a while", func() {
+var _ = Describe("settings of linux-switches that are wrong for a while", bed.Tries(), func() {
 	if softOnly() {
 		return
 	}
@@ -283,7 +283,7 @@ var _ = Describe("settings of linux-switches that are wrong for a while", func()
 		})
 })
 
-var _ = Describe("NICs that do it wrong for a while", func() {
+var _ = Describe("NICs that do it wrong for a while", bed.Tries(), func() {
 	if !softOnly() {
 		return
 	}

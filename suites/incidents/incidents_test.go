@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestIncidents(t *testing.T) { bed.Suite(t, "incidents") }
 
-var _ = Describe("incidents that ship", func() {
+var _ = Describe("incidents that ship", bed.Tries(), func() {
 	for _, x := range incidents.All() {
 		if !x.On(bed.Backend()) {
 			continue
