@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -43,7 +44,8 @@ var _ = Describe("a short incast 4:1", Ordered, ContinueOnFailure, func() {
 			seen[mode] = got
 			AddReportEntry("figures", (&Table{Rows: []Row{{Figures: yardstick}, {Figures: got}}}).Markdown(), ReportEntryVisibilityFailureOrVerbose)
 			for _, c := range Compare(yardstick, got) {
-				Expect(c.Held).To(BeTrue(), c.String())
+				// A seventh of the table's span has √7 of its spread; what its tolerances allow for that is all but a tenth or so.
+				Expect(c.Held || math.Abs(c.Off) <= 2*c.Most).To(BeTrue(), c.String()+" (twice that in the short form)")
 			}
 		})
 	}
