@@ -40,6 +40,7 @@ type nic struct {
 	marks    loop.Time // of the notification point's last event
 	flows    *flows
 
+	sent     uint64 // CNPs that went out
 	unmapped uint64
 
 	// What is wrong with it: Faults.
@@ -117,6 +118,9 @@ func (n *nic) marked(e engine.Event) error {
 	if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENOBUFS) {
 		return fmt.Errorf("%s: send a CNP: %w", n.port.Name, err)
 	}
+	if err == nil {
+		n.sent++
+	}
 	return nil
 }
 
@@ -148,7 +152,7 @@ func (n *nic) cnp(e engine.Event) error {
 
 func (n *nic) read() *NICReading {
 	r := &NICReading{
-		CNPSent: n.np.Counters.CNPSent, TableFull: n.np.Counters.TableFull, Suppressed: n.np.Counters.Suppressed,
+		CNPSent: n.sent, TableFull: n.np.Counters.TableFull, Suppressed: n.np.Counters.Suppressed,
 		CNPHandled: n.flows.reaction.Counters.CNPHandled, CNPIgnored: n.flows.reaction.Counters.CNPIgnored, RateChanges: n.flows.reaction.Counters.Changes,
 		Unmapped: n.unmapped, NoFlow: n.flows.without, Known: len(n.flows.byQPN), CNPsLeftOut: n.leftOut, Params: n.port.NIC.Params,
 	}
