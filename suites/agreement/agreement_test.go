@@ -29,7 +29,7 @@ func dilation() uint32 {
 }
 
 // The short form of the table: `make agreement` measures all of it.
-var _ = Describe("a short incast 4:1", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a short incast 4:1", Ordered, ContinueOnFailure, bed.Tries(), func() {
 	scene := incast(4)
 	seen := map[Mode]*Figures{}
 	for _, mode := range []Mode{Both, Neither} {
