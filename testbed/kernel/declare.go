@@ -89,7 +89,7 @@ func (c *Config) hostPort(p *engine.Port, host string) {
 		p.Queues[i] = engine.Queue{Reserved: hostQueue, Weight: 1}
 	}
 	p.Queues[6].Weight, p.Queues[7].Weight = 0, 0
-	if sw := c.neighbour(host); sw != nil && sw.PFC != nil {
+	if sw := silicon.Neighbour(c.Plan, &c.Switches, host); sw != nil && sw.PFC != nil {
 		p.Obey = silicon.PFCPriorities(sw.PFC)
 	}
 	if m.PFC != nil && m.PFC.Priorities != nil {
@@ -156,8 +156,8 @@ func markingOf(m *dcqcn.Marking) *engine.Marking {
 	return &engine.Marking{Kmin: topo.Bytes(m.Kmin), Kmax: topo.Bytes(m.Kmax), Pmax: topo.Fraction(m.Pmax)}
 }
 
-// leastReaction is what a pause is given to be obeyed, in wall time: from the crossing of a threshold, through the ring, the agent and
-// the frame, to the silence of the peer. Runs measure it, and fail where its 99.9th percentile was more.
+// leastReaction is what a pause is given to be obeyed, in wall time: from the first frame that finds a threshold reached to the silence of
+// the peer. Runs measure it, and fail where its 99.9th percentile was more.
 const leastReaction = 100 * time.Millisecond
 
 // reaction is that in fabric time.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/asic"
 	"github.com/rocebed/rocebed/faults"
-	"github.com/rocebed/rocebed/testbed/kernel/agent"
 	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/silicon"
 	"github.com/rocebed/rocebed/topo"
@@ -95,14 +94,6 @@ func (t *turns) configs() []asic.PortConfig { return silicon.PortConfigs(t.f.Pla
 
 func (t *turns) shared(s *asic.Settings) topo.Bytes { return topo.Bytes(s.Shared(t.configs())) }
 
-// watchdog is that of settings.
-func (t *turns) watchdog(s *asic.Settings) agent.Watchdog {
-	if s.Watchdog.Detect == 0 {
-		return agent.Watchdog{}
-	}
-	return t.f.watchdog(t.node)
-}
-
 // declare makes the settings so, where they aren't those with other knobs.
 func (t *turns) declare(was []*silicon.Knob) error {
 	before, now := silicon.Turned(t.base, was...), t.settings()
@@ -125,7 +116,7 @@ func (t *turns) declare(was []*silicon.Knob) error {
 			return err
 		}
 	}
-	if w := t.watchdog(&now); w != t.watchdog(&before) {
+	if w := t.f.watchdogOf(now.Watchdog); w != t.f.watchdogOf(before.Watchdog) {
 		for _, p := range t.plan() {
 			if err := t.f.agent.SetWatchdog(t.f.numbers[p.Ref], w); err != nil {
 				return fmt.Errorf("%s: %w", p.Ref, err)
@@ -157,7 +148,7 @@ func (t *turns) agree() error {
 		if want := s.PortSettings(i).PFC.Send; r.Sends != want {
 			return fmt.Errorf("%s: its agent pauses priorities %#x, not %#x", p.Ref, r.Sends, want)
 		}
-		if want := t.watchdog(&s); r.Watchdog != want {
+		if want := t.f.watchdogOf(s.Watchdog); r.Watchdog != want {
 			return fmt.Errorf("%s: its watchdog is %+v, not %+v", p.Ref, r.Watchdog, want)
 		}
 	}

@@ -40,24 +40,13 @@ type ailing struct {
 
 // inNICs is plan for faults in NICs.
 func (in *injector) inNICs(s *faults.Spec) ([]effect, error) {
-	plan := in.f.Plan()
-	targets, err := faults.Aim(s, faults.Scope{Topology: plan.Topology, Plan: plan, Seed: in.f.cfg.Seed})
-	if err != nil {
-		return nil, fmt.Errorf("fault %s: %w", s.Name, err)
-	}
-	var effects []effect
-	for _, t := range targets {
-		n := plan.Node(t.Port.Node)
+	return in.aimed(s, func(n *topo.Node, at topo.PortRef) ([]effect, error) {
 		if k := kindOf(n); k != topo.RxeHost {
-			return nil, fmt.Errorf("fault %s: %s is a %s, whose NICs aren't the kernel's", s.Name, n.Name, k)
+			return nil, fmt.Errorf("%s is a %s, whose NICs aren't the kernel's", n.Name, k)
 		}
-		e, err := in.ailing(s, t.Port)
-		if err != nil {
-			return nil, fmt.Errorf("fault %s: %w", s.Name, err)
-		}
-		effects = append(effects, e)
-	}
-	return effects, nil
+		e, err := in.ailing(s, at)
+		return []effect{e}, err
+	})
 }
 
 func (in *injector) ailing(s *faults.Spec, at topo.PortRef) (*ailing, error) {

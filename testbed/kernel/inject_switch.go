@@ -67,18 +67,23 @@ func oneQueue(or string) string {
 
 // inSwitches is plan for faults in switches.
 func (in *injector) inSwitches(s *faults.Spec) ([]effect, error) {
+	return in.aimed(s, func(n *topo.Node, at topo.PortRef) ([]effect, error) {
+		if k := kindOf(n); k != topo.LinuxSwitch && s.Kind != faults.Reboot { // which is done to its cables
+			return nil, fmt.Errorf("%s is a %s, whose settings aren't the kernel's", n.Name, k)
+		}
+		return in.inNode(s, n, at)
+	})
+}
+
+// aimed gathers what a fault does at each node, or port of one, that it is aimed at.
+func (in *injector) aimed(s *faults.Spec, at func(*topo.Node, topo.PortRef) ([]effect, error)) (effects []effect, err error) {
 	plan := in.f.Plan()
 	targets, err := faults.Aim(s, faults.Scope{Topology: plan.Topology, Plan: plan, Seed: in.f.cfg.Seed})
 	if err != nil {
 		return nil, fmt.Errorf("fault %s: %w", s.Name, err)
 	}
-	var effects []effect
 	for _, t := range targets {
-		n := plan.Node(t.Port.Node)
-		if k := kindOf(n); k != topo.LinuxSwitch && s.Kind != faults.Reboot { // which is done to its cables
-			return nil, fmt.Errorf("fault %s: %s is a %s, whose settings aren't the kernel's", s.Name, n.Name, k)
-		}
-		made, err := in.inNode(s, n, t.Port)
+		made, err := at(plan.Node(t.Port.Node), t.Port)
 		if err != nil {
 			return nil, fmt.Errorf("fault %s: %w", s.Name, err)
 		}

@@ -30,7 +30,7 @@ const DefaultProfile = "default"
 // profile is what the NICs of a host are like.
 func (m *Maker) profile(model *fabric.NICModel, host string) (rnic.Profile, *link.PriorityMap, error) {
 	lossless := uint8(0)
-	if sw := m.neighbour(host); sw != nil && sw.PFC != nil {
+	if sw := Neighbour(m.cfg.Plan, &m.cfg.Settings.Switches, host); sw != nil && sw.PFC != nil {
 		lossless = PFCPriorities(sw.PFC)
 	}
 	p, err := profileOf(model, lossless)
@@ -40,11 +40,11 @@ func (m *Maker) profile(model *fabric.NICModel, host string) (rnic.Profile, *lin
 	return p, Priorities(model.Priorities), err
 }
 
-// neighbour is what the switch on a host's first link is like; nil: there is none.
-func (m *Maker) neighbour(host string) *fabric.SwitchModel {
-	for _, p := range m.cfg.Plan.Ports(host) {
-		if m.cfg.Plan.Node(p.Peer.Node).Role == topo.Switch {
-			s := m.cfg.Settings.Switches.Of(p.Peer.Node)
+// Neighbour is what the switch on a host's first link is like; nil: there is none.
+func Neighbour(plan *topo.Plan, switches *fabric.SwitchSettings, host string) *fabric.SwitchModel {
+	for _, p := range plan.Ports(host) {
+		if plan.Node(p.Peer.Node).Role == topo.Switch {
+			s := switches.Of(p.Peer.Node)
 			return &s
 		}
 	}

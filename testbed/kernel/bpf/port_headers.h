@@ -17,61 +17,46 @@ struct head {
 	__u8 daddr[16];
 };
 
+/* Reads BTH at b, of a packet to UDP's port of RoCE. */
+INLINE void read_bth(struct head *h, const __u8 *b)
+{
+	h->roce = 1;
+	h->opcode = b[0];
+	h->qpn = (__u32)b[5] << 16 | (__u32)b[6] << 8 | b[7];
+}
+
 INLINE void read_head(struct sk_buff *skb, struct head *h)
 {
 	struct bpf_dynptr d;
 	__u8 buf[74] = {}, *b;
 	__u32 len = packet_len(skb);
+	__u16 type;
 
 	h->dscp = 0;
 	h->roce = 0;
 	h->pause = 0;
 	if (bpf_dynptr_from_skb(skb, 0, &d))
 		return;
-	b = len >= 74 ? bpf_dynptr_slice(&d, 0, buf, 74) : NULL;
-	if (!b) {
-		b = bpf_dynptr_slice(&d, 0, buf, 34);
-		if (!b)
-			return;
-		/* too short for RoCE over IPv6: IPv4's ACKs and CNPs have 62 bytes and more */
-		if (*(__u16 *)(b + 12) == ETH_IPV6) {
-			h->dscp = (*(__u8 *)(b + 14) & 15) << 2 | b[15] >> 6;
-			return;
-		}
-		h->pause = *(__u16 *)(b + 12) == ETH_PAUSE;
-		if (*(__u16 *)(b + 12) != ETH_IPV4)
-			return;
+	b = bpf_dynptr_slice(&d, 0, buf, 34);
+	if (!b)
+		return;
+	type = *(__u16 *)(b + 12);
+	h->pause = type == ETH_PAUSE;
+	if (type == ETH_IPV4) {
 		h->dscp = b[15] >> 2;
 		b = len >= 58 ? bpf_dynptr_slice(&d, 0, buf, 58) : NULL;
-		if (!b)
+		if (!b || b[14] != 0x45 || b[23] != 17 || *(__u16 *)(b + 36) != ROCE_PORT)
 			return;
-		if (b[14] != 0x45 || b[23] != 17 || *(__u16 *)(b + 36) != ROCE_PORT)
-			return;
-		h->roce = 1;
-		h->opcode = b[42];
-		h->qpn = (__u32)b[47] << 16 | (__u32)b[48] << 8 | b[49];
+		read_bth(h, b + 42);
 		__builtin_memset(h->daddr, 0, 10);
 		h->daddr[10] = h->daddr[11] = 0xff;
 		__builtin_memcpy(h->daddr + 12, b + 30, 4);
-		return;
-	}
-	if (*(__u16 *)(b + 12) == ETH_IPV4) {
-		h->dscp = b[15] >> 2;
-		if (b[14] != 0x45 || b[23] != 17 || *(__u16 *)(b + 36) != ROCE_PORT)
-			return;
-		h->roce = 1;
-		h->opcode = b[42];
-		h->qpn = (__u32)b[47] << 16 | (__u32)b[48] << 8 | b[49];
-		__builtin_memset(h->daddr, 0, 10);
-		h->daddr[10] = h->daddr[11] = 0xff;
-		__builtin_memcpy(h->daddr + 12, b + 30, 4);
-	} else if (*(__u16 *)(b + 12) == ETH_IPV6) {
+	} else if (type == ETH_IPV6) {
 		h->dscp = (b[14] & 15) << 2 | b[15] >> 6;
-		if (b[20] != 17 || *(__u16 *)(b + 56) != ROCE_PORT)
+		b = len >= 74 ? bpf_dynptr_slice(&d, 0, buf, 74) : NULL;
+		if (!b || b[20] != 17 || *(__u16 *)(b + 56) != ROCE_PORT)
 			return;
-		h->roce = 1;
-		h->opcode = b[62];
-		h->qpn = (__u32)b[67] << 16 | (__u32)b[68] << 8 | b[69];
+		read_bth(h, b + 62);
 		__builtin_memcpy(h->daddr, b + 38, 16);
 	}
 }
