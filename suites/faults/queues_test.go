@@ -15,81 +15,58 @@ var _ = Describe("settings of linux-switches with a queue a priority that are wr
 	if softOnly() {
 		return
 	}
-	across, back := func(w *window) []frame { return w.ways[0].came }, func(w *window) []frame { return w.ways[1].came }
-	lost := func(w *window) {
-		Expect(steps(between(across(w), w.life.applied, w.life.healed+time.Millisecond))).To(BeNumerically(">", 0), "%s: packets lost or sent again", w.name)
-	}
 	settingsOn("are seen in marks and in what queues hold",
 		four+"switches:\n  memory: 8MB\n  alpha: 8\n  ecn: {kmin: 10KB, kmax: 60KB, pmax: 100%}\n",
 		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n"+
 			"  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n",
 		"leaf1", "leaf2", []setting{
-			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", func(w *window) {
-				w.only("marks", across(w), isCE, false)
-				w.changed(across(w))
-			}},
-			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", func(w *window) {
-				w.only("marks", across(w), isCE, false)
-				w.changed(across(w))
-			}},
+			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", unmarked},
+			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", unmarked},
 			{"leaf1-leaf2", "kind: stuck-queue, priorities: [3]", func(w *window) { w.only("data", across(w), isData, false) }},
-			{"leaf1", "kind: buffer-shrink, buffer: 450KB", lost},
-			{"leaf1", "kind: buffer-alpha, alpha: 1/512", lost},
+			{"leaf1", "kind: buffer-shrink, buffer: 450KB", gone(time.Millisecond)},
+			{"leaf1", "kind: buffer-alpha, alpha: 1/512", gone(time.Millisecond)},
 		})
+	// What the kernel tells a peer with the next frame leaves one frame or two beyond the threshold: whether the last finds no room is chance.
 	settingsOn("are seen in pauses and in what is lost",
 		four+"  override:\n    - {link: 'leaf2 -- h3', rate: 5Gbps}\nswitches:\n  pfc: {xoff: 40KB}\n",
 		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 8, qp: {timeout: 9, retry_cnt: 7}}\n"+
 			"  - {name: b, kind: write, from: [h2], to: [h3], size: 64KiB, duration: DURATION, depth: 8, qp: {timeout: 9, retry_cnt: 7}}\n",
-		"leaf1", "leaf2", []setting{
-			{"leaf1-leaf2", "kind: pfc-off, half: obey, priorities: [3]", func(*window) {}},
-			{"leaf2-leaf1", "kind: pfc-off, half: send", func(w *window) { w.only("pauses", back(w), isPause, false) }},
-			{"leaf2-leaf1", "kind: pfc-off", func(w *window) { w.only("pauses", back(w), isPause, false) }},
-			// What the kernel tells a peer with the next frame leaves one frame or two beyond the threshold: whether the last finds no room is chance.
-			{"leaf2-leaf1", "kind: pfc-thresholds, headroom: 0B", func(w *window) { w.counted(across(w), isData) }},
-			{"leaf2-leaf1", "kind: pfc-thresholds, xoff: 20KB", func(w *window) { w.counted(across(w), isData) }},
-			{"leaf2-leaf1", "kind: pfc-thresholds, alpha: 1/64", func(w *window) { w.counted(across(w), isData) }},
-			{"leaf2-leaf1", "kind: pfc-thresholds, xon: 0B", func(w *window) { w.counted(across(w), isData) }},
-			{"leaf2-leaf1", "kind: dscp-map, dscp_map: {26: 0}", func(w *window) {
-				w.only("pauses", back(w), isPause, false)
-				w.counted(across(w), isData)
-			}},
-		})
-	in, out := func(w *window) []frame { return w.ways[0].came }, func(w *window) []frame { return w.ways[1].came }
+		"leaf1", "leaf2", pauseSettings(passed))
 	both := "  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n" +
 		"  - {name: b, kind: write, from: [h2], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n"
 	sections := four + "switches:\n  pfc: {}\n  ecn: {kmin: 10KB, kmax: 40KB, pmax: 20%}\nnics: {dcqcn: mlx5}\n"
 	slower := func(w *window) {
-		d, o := w.rates(in(w), isData)
+		d, o := w.rates(across(w), isData)
 		Expect(2*d).To(BeNumerically("<", o), "%s: data packets a millisecond while it lasts, %v when nothing is wrong", w.name, o)
 	}
 	settingsOn("are seen on a NIC's link", sections, both, "leaf2", "h3", []setting{
 		{"h3:eth0", "kind: pfc-storm", func(w *window) {
-			w.storm(out(w))
+			w.storm(back(w))
 			slower(w)
-			w.counted(out(w), isPFC)
+			w.counted(back(w), isPFC)
 		}},
 		{"h3:eth0", "kind: pfc-storm, priorities: [3], duty: 90%", func(w *window) {
-			w.storm(out(w))
+			w.storm(back(w))
 			slower(w)
-			w.counted(out(w), isPFC)
+			w.counted(back(w), isPFC)
 		}},
 		{"h3:eth0", "kind: pfc-storm, frequency: 10/ms, quanta: 1000", func(w *window) {
-			for _, f := range w.during(out(w)) {
+			for _, f := range w.during(back(w)) {
 				if isPause(&f) {
 					Expect(pauses(&f, 3)).To(Equal(1000), w.name)
 				}
 			}
-			w.counted(out(w), isPFC)
+			w.counted(back(w), isPFC)
 		}},
-		{"h3:eth0", "kind: cnp-off", func(w *window) { w.only("CNPs", out(w), isCNP, false) }},
+		{"h3:eth0", "kind: cnp-off", func(w *window) { w.only("CNPs", back(w), isCNP, false) }},
 		{"h3:eth0", "kind: cnp-cap, frequency: 2/ms", func(w *window) {
-			Expect(tally(w.during(out(w)), isCNP)).To(BeNumerically("<=", 3), "%s: CNPs", w.name)
+			Expect(tally(w.during(back(w)), isCNP)).To(BeNumerically("<=", 3), "%s: CNPs", w.name)
 		}},
 	})
 	settingsOn("are seen where CNPs arrive", sections, both, "leaf1", "h1", []setting{
-		{"leaf1-h1", "kind: cnp-starved", func(w *window) { w.only("CNPs", in(w), isCNP, false) }},
+		{"leaf1-h1", "kind: cnp-starved", func(w *window) { w.only("CNPs", across(w), isCNP, false) }},
 		{"leaf1-h1", "kind: cnp-starved, rate: 1Mbps", func(w *window) {
-			Expect(tally(w.during(in(w)), isCNP)).To(BeNumerically("<=", 4), "%s: CNPs, of which 1 Mb/s carries one in 0.8 ms", w.name)
+			Expect(tally(w.during(across(w)), isCNP)).To(BeNumerically("<=", 4), "%s: CNPs, of which 1 Mb/s carries one in 0.8 ms", w.name)
 		}},
 		{"h1:eth0", "kind: dcqcn-params, dcqcn: {rpg_ai_rate: 2Gbps}", func(*window) {}},
 	})
