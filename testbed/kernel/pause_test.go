@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -26,8 +27,16 @@ func TestAFabricWithPausesLosesNothing(t *testing.T) {
 		t.Fatal("the fabric has no port engine")
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); write(t, f, "h2", "h3", 1<<17, 4, 8, patient) }()
-	write(t, f, "h1", "h3", 1<<17, 4, 8, patient)
+	go func() {
+		defer close(done)
+		both := make(chan struct{})
+		go func() { defer close(both); write(t, f, "h2", "h3", 1<<17, 4, 8, patient) }()
+		write(t, f, "h1", "h3", 1<<17, 4, 8, patient)
+		<-both
+	}()
+	if sendsInAPause(t, f, topo.PortRef{Node: "h1", Port: "eth0"}, done) {
+		t.Error("h1 sent while it was paused")
+	}
 	<-done
 	all := collect(t, f)
 	for _, h := range []string{"h1", "h2"} {
@@ -67,14 +76,51 @@ func TestAFabricWhoseAgentDiesRunsOnUnpaused(t *testing.T) {
 	if f.Cause() == nil || f.KeepUp() == nil {
 		t.Errorf("the agent is dead: cause %v, kept up %v", f.Cause(), f.KeepUp())
 	}
-	// Pauses come still, from the switch's own programs; nobody ends them, and nobody heeds them.
-	done := make(chan struct{})
-	go func() { defer close(done); write(t, f, "h2", "h3", 1<<17, 4, 4, patient) }()
-	write(t, f, "h1", "h3", 1<<17, 4, 4, patient)
-	<-done
+	// Pauses come still, from the switch's own programs, and nobody ends them: a host sends all the same while it is paused, which it never
+	// does while the agent lives.
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for range 4 {
+			both := make(chan struct{})
+			go func() { defer close(both); write(t, f, "h2", "h3", 1<<17, 4, 4, patient) }()
+			write(t, f, "h1", "h3", 1<<17, 4, 4, patient)
+			<-both
+		}
+	}()
+	if !sendsInAPause(t, f, topo.PortRef{Node: "h1", Port: "eth0"}, sent) {
+		t.Error("h1 was not seen to send while it was paused")
+	}
+	<-sent
 }
 
-// Closed in the middle of traffic and pauses, a fabric leaves nothing.
+// sendsInAPause says whether a port sends more than the frame on its line within one pause, until over is closed.
+func sendsInAPause(t *testing.T, f *Fabric, ref topo.PortRef, over <-chan struct{}) bool {
+	t.Helper()
+	var first engine.QueueReading
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return false
+		case <-tick.C:
+		}
+		r, err := f.engine.Read(f.numbers[ref])
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		switch q := r.Queues[3]; {
+		case !q.Paused || q.PausedSince != first.PausedSince:
+			first = q
+		case q.TxFrames > first.TxFrames+2:
+			return true
+		}
+	}
+}
+
+// A fabric that is closed leaves no agent.
 func TestAnEngineGoesWithItsFabric(t *testing.T) {
 	f := build(t, star(2, 10*topo.Gbps, time.Microsecond), Config{Dilation: 1024, Switches: lossless()})
 	pid := f.agent.PID()
