@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
@@ -15,22 +14,14 @@ import (
 
 // Capture implements fabric.Capturer: it sees packets as they cross the port's interface.
 func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
-	ns := f.wiring.Node(port.Node)
-	if ns == nil {
-		return nil, fmt.Errorf("%s: there is no such node", port.Node)
-	}
 	// The kernel stamps packets with the wall clock, which may be set meanwhile; the epoch's
 	// wall reading is compared with it, and a step shows as one in the capture.
-	return ns.Capture(port.Port, f.fabricTime, sink)
+	return f.wiring.Capture(port, f.fabricTime, sink)
 }
 
 // Watch implements fabric.Watcher: the kernel picks out what may be of the class as it crosses the port's interface, and it is looked at here.
 func (f *Fabric) Watch(_ context.Context, port topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
-	ns := f.wiring.Node(port.Node)
-	if ns == nil {
-		return nil, fmt.Errorf("%s: there is no such node", port.Node)
-	}
-	return ns.Watch(port.Port, class, f.fabricTime, seen)
+	return f.wiring.Watch(port, class, f.fabricTime, seen)
 }
 
 // fabricTime is the fabric's time at a wall time.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // A capture's socket may hold captureBuffer bytes that its goroutine has not taken yet.
@@ -152,4 +153,20 @@ func hostOrder(proto uint16) uint16 {
 	var b [2]byte
 	b[0], b[1] = byte(proto>>8), byte(proto)
 	return *(*uint16)(unsafe.Pointer(&b[0]))
+}
+
+// Capture is Namespace.Capture at a port.
+func (w *Wiring) Capture(port topo.PortRef, at func(time.Time) loop.Time, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
+	ns, err := w.node(port.Node)
+	if err != nil {
+		return nil, err
+	}
+	return ns.Capture(port.Port, at, sink)
+}
+
+func (w *Wiring) node(name string) (*Namespace, error) {
+	if ns := w.Node(name); ns != nil {
+		return ns, nil
+	}
+	return nil, fmt.Errorf("%s: there is no such node", name)
 }

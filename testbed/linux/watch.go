@@ -11,6 +11,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults/packet"
+	"github.com/rocebed/rocebed/topo"
 )
 
 // Watch has seen called when a packet of one of the classes first crosses a port's interface, in either direction: once, from a goroutine of
@@ -56,4 +57,13 @@ func (w *watch) Packet(at loop.Time, data []byte, _ int) error {
 	w.found = true
 	w.seen(at)
 	return errSeen
+}
+
+// Watch is Namespace.Watch at a port.
+func (w *Wiring) Watch(port topo.PortRef, class packet.Class, at func(time.Time) loop.Time, seen func(loop.Time)) (stop func() error, err error) {
+	ns, err := w.node(port.Node)
+	if err != nil {
+		return nil, err
+	}
+	return ns.Watch(port.Port, class, at, seen)
 }

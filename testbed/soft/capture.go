@@ -19,11 +19,7 @@ import (
 // Capture implements fabric.Capturer: it sees packets as they cross the port's interface. What a port sends is seen when it has
 // crossed the link, since that is when it is handed to the interface.
 func (f *Fabric) Capture(_ context.Context, port topo.PortRef, sink fabric.PacketSink) (stop func() (given, missed uint64, err error), err error) {
-	ns := f.wiring.Node(port.Node)
-	if ns == nil {
-		return nil, fmt.Errorf("%s: there is no such node", port.Node)
-	}
-	return ns.Capture(port.Port, f.fabricTime, sink)
+	return f.wiring.Capture(port, f.fabricTime, sink)
 }
 
 // Departing implements fabric.Departures. Ports of NICs in a process of their own can't be looked at.
@@ -50,11 +46,7 @@ func (f *Fabric) Departing(ref topo.PortRef, sink fabric.PacketSink) (stop func(
 
 // Watch implements fabric.Watcher: the kernel picks out what may be of the class as it crosses the port's interface, and it is looked at here.
 func (f *Fabric) Watch(_ context.Context, port topo.PortRef, class packet.Class, seen func(loop.Time)) (stop func() error, err error) {
-	ns := f.wiring.Node(port.Node)
-	if ns == nil {
-		return nil, fmt.Errorf("%s: there is no such node", port.Node)
-	}
-	return ns.Watch(port.Port, class, f.fabricTime, seen)
+	return f.wiring.Watch(port, class, f.fabricTime, seen)
 }
 
 // fabricTime is the fabric's time at a wall time.
