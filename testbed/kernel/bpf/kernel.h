@@ -10,6 +10,9 @@ typedef int __s32;
 typedef long long __s64;
 
 #define NULL ((void *)0)
+
+/* Counts where several processors may count at once: whatever isn't under a qdisc's lock or a node's. */
+#define COUNT(counter) __sync_fetch_and_add(&(counter), 1)
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 #define __ksym __attribute__((section(".ksyms")))

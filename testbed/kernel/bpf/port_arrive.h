@@ -35,7 +35,6 @@ INLINE void take_pauses(struct __sk_buff *skb, __u32 port, const struct port_con
 {
 	__u8 b[18];
 	__u64 now = now_ns();
-
 	__u8 opcode[2];
 
 	if (load_bytes(skb, 14, opcode, 2) || opcode[0] != 1 || opcode[1] != 1 || load_bytes(skb, 16, b, sizeof b))
@@ -49,14 +48,14 @@ INLINE void take_pauses(struct __sk_buff *skb, __u32 port, const struct port_con
 		if (!(b[1] >> i & 1))
 			continue;
 		was = q->until > now;
-		q->rx_pause++;
+		COUNT(q->rx_pause);
 		if (!was && q->until)
 			q->paused += q->until - q->since; /* it ran out */
 		if (quanta) {
 			q->until = now + (quanta * c->quantum >> 16);
 			if (!was) {
 				q->since = now;
-				q->rx_xoff++;
+				COUNT(q->rx_xoff);
 			}
 			tell(now, port, EVENT_OBEYED, i);
 		} else {
@@ -103,12 +102,12 @@ INLINE int take_roce(struct __sk_buff *skb, __u32 port, const struct port_conf *
 	k.qpn = (__u32)bth[5] << 16 | (__u32)bth[6] << 8 | bth[7];
 	now = now_ns();
 	if (cnp) {
-		n->cnps++;
+		COUNT(n->cnps);
 	} else {
-		n->marked++;
+		COUNT(n->marked);
 		last = map_lookup(&notices, &k);
 		if (last && now - *last < interval) {
-			n->held_back++;
+			COUNT(n->held_back);
 			return 0;
 		}
 		if (last)
@@ -118,7 +117,7 @@ INLINE int take_roce(struct __sk_buff *skb, __u32 port, const struct port_conf *
 	}
 	e = ringbuf_reserve(&events, sizeof *e, 0);
 	if (!e) {
-		__sync_fetch_and_add(&events_lost, 1);
+		COUNT(events_lost);
 		return cnp;
 	}
 	e->at = now;

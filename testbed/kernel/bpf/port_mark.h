@@ -63,18 +63,18 @@ int mark(struct __sk_buff *skb)
 	m = map_lookup(&marks, &qi);
 	if (!m)
 		return ACT_UNSPEC;
-	m->seen++;
+	COUNT(m->seen);
 	bytes = p->queue[i].bytes;
 	lot = random32();
 	is = marks_at(bytes, lot, qc->kmin, qc->kmax, qc->slope);
 	if (qc->wrong) {
 		was = marks_at(bytes, lot, qc->right_kmin, qc->right_kmax, qc->right_slope);
 		if (is != was)
-			m->wrong++;
+			COUNT(m->wrong);
 	}
 	if (is) {
 		ecn_set_ce(skb);
-		m->marked++;
+		COUNT(m->marked);
 	}
 	return ACT_UNSPEC;
 }

@@ -21,11 +21,12 @@ INLINE void tell_peer(struct __sk_buff *skb, __u32 port, const struct port_conf 
 	g = map_lookup(&groups, &gi);
 	if (!g || !g->xoff || g->told || !(c->sends >> i & 1))
 		return;
-	g->told = 1;
+	if (__sync_lock_test_and_set(&g->told, 1)) /* another processor was first */
+		return;
 	tell(now_ns(), port, EVENT_TOLD, i);
 	skb->mark = PAUSE_MARK | i;
 	if (!clone_redirect(skb, skb->ifindex, 0))
-		g->tx_pause++;
+		COUNT(g->tx_pause);
 	skb->mark = 0;
 }
 

@@ -117,7 +117,7 @@ INLINE void tell(__u64 now, __u32 port, __u8 kind, __u8 priority)
 {
 	struct event *e = ringbuf_reserve(&events, sizeof *e, 0);
 	if (!e) {
-		__sync_fetch_and_add(&events_lost, 1);
+		COUNT(events_lost);
 		return;
 	}
 	__builtin_memset(e, 0, sizeof *e);
