@@ -3,8 +3,8 @@
 package linux
 
 import (
-	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -40,19 +40,18 @@ func TestACaptureOfAClassHasEveryPacketOfIt(t *testing.T) {
 		}
 		if err := w.Node(src.Ref.Node).Do(func() error {
 			for _, port := range []int{roce.Port, roce.Port + 1} {
-				c, err := net.Dial("udp4", net.JoinHostPort(dst.Addr.Addr().String(), fmt.Sprint(port)))
+				// Not connected: that nobody listens there is nothing to this socket.
+				c, err := net.ListenPacket("udp4", "")
 				if err != nil {
 					return err
 				}
 				defer c.Close()
+				to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst.Addr.Addr(), uint16(port)))
 				for op := range 256 {
 					b := make([]byte, 60)
 					b[0] = byte(op)
-					if _, err := c.Write(b); err != nil {
-						// nobody listens there, and says so
-						if _, err = c.Write(b); err != nil {
-							return err
-						}
+					if _, err := c.WriteTo(b, to); err != nil {
+						return err
 					}
 				}
 			}
