@@ -4,7 +4,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <rdma/ib_user_verbs.h>
 #include <string.h>
+#include <unistd.h>
 
 // So many work requests are handed to the device at a time: enough to make a doorbell's
 // cost small, few enough for the stack.
@@ -84,6 +86,29 @@ struct rb_posted rb_post_send(struct ibv_qp *qp, const struct rb_send_wr *wrs, i
 		r.taken += k;
 	}
 	return r;
+}
+
+// rb_ring rings a queue pair's doorbell without a new work request: the kernel then looks at what is in its send queue already. librxe refuses to post an
+// empty list, so the command that it would send is written here (rdma/ib_user_verbs.h).
+int rb_ring(struct ibv_qp *qp)
+{
+	struct ib_uverbs_post_send_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send post;
+	} cmd = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_POST_SEND,
+			.in_words = sizeof(cmd) / 4,
+			.out_words = sizeof(resp) / 4,
+		},
+		.post = {
+			.response = (uintptr_t)&resp,
+			.qp_handle = qp->handle,
+			.wqe_size = sizeof(struct ib_uverbs_send_wr),
+		},
+	};
+	return write(qp->context->cmd_fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : rb_errno(-1);
 }
 
 static void link_recv(struct ibv_recv_wr *list, const struct rb_recv_wr *wrs, int k, struct ibv_sge *sges)

@@ -44,6 +44,7 @@ struct rb_posted {
 };
 
 struct rb_posted rb_post_send(struct ibv_qp *qp, const struct rb_send_wr *wrs, int n, struct ibv_sge *sges);
+int rb_ring(struct ibv_qp *qp);
 struct rb_posted rb_post_recv(struct ibv_qp *qp, const struct rb_recv_wr *wrs, int n, struct ibv_sge *sges);
 struct rb_posted rb_post_srq_recv(struct ibv_srq *srq, const struct rb_recv_wr *wrs, int n, struct ibv_sge *sges);
 
