@@ -169,7 +169,13 @@ func (m *misdirected) goOn(index func() int) func(func(error)) {
 						answer(err)
 						return
 					}
-					qp.Modify(verbs.QPAttr{State: verbs.RTS}, verbs.MaskState, answer)
+					qp.Modify(verbs.QPAttr{State: verbs.RTS}, verbs.MaskState, func(err error) {
+						if err == nil {
+							// rxe doesn't look by itself at what a drained queue still has: a request that timed out meanwhile would wait for the next post.
+							err = qp.PostSend()
+						}
+						answer(err)
+					})
 				})
 			})
 		}, done)

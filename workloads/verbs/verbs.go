@@ -89,7 +89,8 @@ type QP interface {
 	Modify(attr QPAttr, mask QPAttrMask, done func(error))
 	Query(done func(QPAttr, error))
 	// PostSend posts in order. On an error, *PostError says how many were taken. The slices
-	// may be used again when it returns.
+	// may be used again when it returns. Without any it rings the doorbell alone: the device
+	// looks at what its send queue has.
 	PostSend(wrs ...SendWR) error
 	PostRecv(wrs ...RecvWR) error
 	Destroy(done func(error))

@@ -61,6 +61,12 @@ func (q *qp) PostSend(wrs ...verbs.SendWR) error {
 	if q.dead || d.closed {
 		return &verbs.PostError{Err: d.fail("post send", errDead)}
 	}
+	if len(wrs) == 0 {
+		if err := errnoOf(C.rb_ring(q.c)); err != nil {
+			return &verbs.PostError{Err: d.fail("ring the doorbell of", err)}
+		}
+		return nil
+	}
 	pieces := 0
 	for i := range wrs {
 		pieces += len(wrs[i].SGL)
