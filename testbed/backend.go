@@ -25,6 +25,9 @@ type Builder struct {
 	Built func() error
 	// Capable says why this machine can't, and how to change that; nil when it can.
 	Capable func(ctx context.Context) error
+	// Lacks says what a scenario asks for that this machine's kernel hasn't got, although it is capable; nil where it has all. A backend that takes the same
+	// kernel for all scenarios has none.
+	Lacks func(s *Scenario) error
 	// Rootless says why the command of a user who isn't root can't, by entering a user namespace first; nil when it can. A
 	// backend for which there is no such way has none.
 	Rootless func() error
@@ -76,13 +79,13 @@ func Choose(ctx context.Context, s *Scenario, want Backend, guest bool) (Choice,
 	}
 	switch {
 	case want == Auto && guest: // the guest's kernel is what it is for
-		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), true)
+		return chooseKernel(ctx, s, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), true)
 	case want == Auto && kernelKind(s) != "":
-		return chooseKernel(ctx, fmt.Sprintf("backend %s: the topology has a %s, which no other has", Kernel, kernelKind(s)), false)
+		return chooseKernel(ctx, s, fmt.Sprintf("backend %s: the topology has a %s, which no other has", Kernel, kernelKind(s)), false)
 	case want == Auto:
-		return chooseAuto(ctx)
+		return chooseAuto(ctx, s)
 	case want == Kernel:
-		return chooseKernel(ctx, fmt.Sprintf("backend %s, as asked", Kernel), guest)
+		return chooseKernel(ctx, s, fmt.Sprintf("backend %s, as asked", Kernel), guest)
 	case guest:
 		return Choice{}, fmt.Errorf("%w: the guest brings a kernel, and the %s backend needs none of its own: leave --guest out, or use --backend %s", ErrIncapable, want, Kernel)
 	}
@@ -164,8 +167,8 @@ func Abilities(ctx context.Context) (all []Ability) {
 
 // chooseAuto takes the kernel where this machine's can, else software nodes in real time, else the guest's kernel;
 // and where there is none of them, virtual time.
-func chooseAuto(ctx context.Context) (Choice, error) {
-	kernel := capable(ctx, Kernel)
+func chooseAuto(ctx context.Context, s *Scenario) (Choice, error) {
+	kernel := capableOf(ctx, s)
 	if kernel == nil {
 		return Choice{Backend: Kernel, Builder: builders[Kernel],
 			Why: fmt.Sprintf("backend %s: it runs verbs on a real kernel; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead, --backend %s in virtual time)", Kernel, Sim)}, nil
@@ -179,7 +182,7 @@ func chooseAuto(ctx context.Context) (Choice, error) {
 			Why: fmt.Sprintf("backend %s: %s, because the %s backend can't be had here: %v (%s)", Soft, what[Soft], Kernel, kernel, others)}, nil
 	}
 	if builders[Kernel] != nil || runtime.GOOS == "linux" {
-		return chooseKernel(ctx, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), false)
+		return chooseKernel(ctx, s, fmt.Sprintf("backend %s: it runs verbs on a real kernel", Kernel), false)
 	}
 	if sim := capable(ctx, Sim); sim != nil {
 		return Choice{}, fmt.Errorf("%w: %w", ErrIncapable, sim)
@@ -202,8 +205,19 @@ func capable(ctx context.Context, name Backend) error {
 	return b.Capable(ctx)
 }
 
+// capableOf says why this machine's kernel can't run a scenario.
+func capableOf(ctx context.Context, s *Scenario) error {
+	if err := capable(ctx, Kernel); err != nil {
+		return err
+	}
+	if lacks := builders[Kernel].Lacks; lacks != nil {
+		return lacks(s)
+	}
+	return nil
+}
+
 // chooseKernel takes this machine's kernel where it can, else the guest's.
-func chooseKernel(ctx context.Context, asked string, guest bool) (Choice, error) {
+func chooseKernel(ctx context.Context, s *Scenario, asked string, guest bool) (Choice, error) {
 	b := builders[Kernel]
 	if b != nil {
 		if err := b.Built(); err != nil { // a guest would run this same binary
@@ -213,7 +227,7 @@ func chooseKernel(ctx context.Context, asked string, guest bool) (Choice, error)
 	if guest {
 		return Choice{Backend: Kernel, Guest: true, Builder: b, Why: asked + "; in the guest, as asked"}, nil
 	}
-	incapable := capable(ctx, Kernel)
+	incapable := capableOf(ctx, s)
 	if incapable == nil {
 		return Choice{Backend: Kernel, Builder: b, Why: asked + "; on this machine's kernel, which has all that it needs (--guest runs it in a microVM instead)"}, nil
 	}

@@ -18,6 +18,7 @@ func init() {
 		Backend:   Kernel,
 		Built:     kernel.Built,
 		Capable:   kernel.Capable,
+		Lacks:     kernelLacks,
 		CheckName: linux.CheckName,
 		Check:     kernelCheck,
 		Calibrate: calibrate,
@@ -27,6 +28,12 @@ func init() {
 
 func kernelConfig(s *Scenario, d loop.Dilation) kernel.Config {
 	return kernel.Config{Plan: s.Plan, Dilation: d, NICs: s.NICs, Switches: s.Switches, Seed: s.Seed, Faults: s.Faults}
+}
+
+// kernelLacks is about what not every kernel that has a working rxe was built with.
+func kernelLacks(s *Scenario) error {
+	c := kernelConfig(s, loop.Dilation(s.Dilation))
+	return c.Lacks()
 }
 
 // mixedConfig is for scenarios with soft nodes among the kernel's.

@@ -32,9 +32,10 @@ type buildFunc func(context.Context, BuildConfig) (fabric.Fabric, error)
 const sustained = 0.5
 
 // calibrate measures what this machine carries in all, link by link, and finds the smallest
-// dilation at which every NIC of the scenario could send at line rate at once.
+// dilation at which every NIC of the scenario could send at line rate at once, and at which pauses are obeyed in time.
 func calibrate(ctx context.Context, s *Scenario) (loop.Dilation, string, error) {
-	d, why, err := calibrateOn(ctx, s, buildKernel, 1)
+	k := kernelConfig(s, 1)
+	d, why, err := calibrateOn(ctx, s, buildKernel, k.LeastDilation())
 	if err != nil || !mixed.Wanted(s.Topology) {
 		return d, why, err
 	}

@@ -86,3 +86,21 @@ func TestABackendThatIsAskedForIsTakenOrTheErrorSaysWhatThereIs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestWhereThisKernelLacksWhatAScenarioAsksForTheGuestHasIt(t *testing.T) {
+	only(t, map[Backend]error{Kernel: nil, Soft: errors.New("no namespaces"), Sim: nil})
+	builders[Kernel].Lacks = func(s *Scenario) error {
+		if s.Name == "lossless" {
+			return errors.New("no BPF qdiscs")
+		}
+		return nil
+	}
+	for _, want := range []Backend{Auto, Kernel} {
+		if c, err := Choose(t.Context(), &Scenario{Name: "plain"}, want, false); err != nil || c.Guest {
+			t.Errorf("%s: chose %+v, %v", want, c, err)
+		}
+		if c, err := Choose(t.Context(), &Scenario{Name: "lossless"}, want, false); err != nil || c.Backend != Kernel || !c.Guest || !strings.Contains(c.Why, "no BPF qdiscs") {
+			t.Errorf("%s: chose %+v, %v", want, c, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/rocebed/rocebed/datapath/asic"
 	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/datapath/link"
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/testbed/kernel/tc"
 	"github.com/rocebed/rocebed/testbed/silicon"
@@ -162,6 +163,34 @@ const leastReaction = 100 * time.Millisecond
 
 // reaction is that in fabric time.
 func (c *Config) reaction() time.Duration { return c.Dilation.Fabric(leastReaction) }
+
+// mostReaction is what a pause may take to be obeyed where the dilation is ours to choose, in fabric time: two CNP intervals of DCQCN's. At 10 Gb/s
+// 125 KB arrive meanwhile.
+const mostReaction = 100 * time.Microsecond
+
+// LeastDilation is the smallest power of two at which pauses are obeyed in time: within mostReaction, and soon enough for the memory of every switch to
+// hold the headroom. It is 1 where no switch of the kernel's sends pauses, and where no dilation would do: that is refused with its reason.
+func (c Config) LeastDilation() loop.Dilation {
+	for c.Dilation = 1; c.reaction() > time.Nanosecond; c.Dilation *= 2 {
+		if c.pausesInTime() {
+			return c.Dilation
+		}
+	}
+	return 1
+}
+
+func (c *Config) pausesInTime() bool {
+	for i := range c.Plan.Topology.Nodes {
+		n := &c.Plan.Topology.Nodes[i]
+		if n.Role != topo.Switch || !c.made(n) || c.Switches.Of(n.Name).PFC == nil {
+			continue
+		}
+		if _, _, err := c.switchSettings(n, topo.PortRef{}); err != nil || c.reaction() > mostReaction {
+			return false
+		}
+	}
+	return true
+}
 
 // heldReaction is how long a pause may take before frames can be lost, in wall time: what headroom is for, which where a scenario gives
 // more of it is longer.

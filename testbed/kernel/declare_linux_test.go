@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/asic"
+	"github.com/rocebed/rocebed/datapath/loop"
+	"github.com/rocebed/rocebed/testbed/fabric"
 	"github.com/rocebed/rocebed/topo"
 )
 
@@ -18,5 +20,31 @@ func TestGivenHeadroomIsEnoughForTheReactionThatWouldHaveAskedForIt(t *testing.T
 	}
 	if less := topo.Bytes(1000); headroomFor(&less, l) != 0 || headroomFor(nil, l) != 0 {
 		t.Errorf("too little headroom is for %v, none for %v", headroomFor(&less, l), headroomFor(nil, l))
+	}
+}
+
+func TestADilationOfOurOwnChoiceLeavesPausesTime(t *testing.T) {
+	top, err := (&topo.Spec{Star: &topo.Star{Hosts: 4}, LinkSettings: topo.LinkSettings{Rate: 10 * topo.Gbps}}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := top.Plan(topo.PlanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pfc := &fabric.PFCSettings{}
+	for _, c := range []struct {
+		model fabric.SwitchModel
+		want  loop.Dilation
+	}{
+		{fabric.SwitchModel{}, 1},
+		{fabric.SwitchModel{PFC: pfc}, 1024},
+		{fabric.SwitchModel{PFC: pfc, Memory: 16 << 20}, 1024},
+		{fabric.SwitchModel{PFC: pfc, Memory: 1 << 20}, 2048},
+		{fabric.SwitchModel{PFC: pfc, Memory: 700 << 10}, 1},
+	} {
+		if got := (Config{Plan: plan, Switches: fabric.SwitchSettings{SwitchModel: c.model}}).LeastDilation(); got != c.want {
+			t.Errorf("memory %v, PFC %v: %v", c.model.Memory, c.model.PFC != nil, got)
+		}
 	}
 }

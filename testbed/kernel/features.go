@@ -8,6 +8,7 @@ import (
 
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/fabric"
+	"github.com/rocebed/rocebed/testbed/kernel/engine"
 	"github.com/rocebed/rocebed/topo"
 	"github.com/rocebed/rocebed/topo/strict"
 )
@@ -101,6 +102,18 @@ func inEngine(m *fabric.SwitchModel) string {
 		}
 	}
 	return ""
+}
+
+// Lacks says what the fabric takes that this kernel was not built with; nil: nothing.
+func (c *Config) Lacks() error {
+	what := c.needsEngine()
+	if what == "" {
+		return nil
+	}
+	if err := engine.Supported(); err != nil {
+		return fmt.Errorf("it can't have %s: %w", what, err)
+	}
+	return nil
 }
 
 // needsEngine names what of the settings takes the port engine; empty: nothing.

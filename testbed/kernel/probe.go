@@ -57,7 +57,7 @@ func trials() []trial {
 		needs("uverbs", "verbs from user space", module("ib_uverbs"), tryUverbs),
 		{Feature{Name: Libibverbs, Level: Needed, For: "verbs in this binary", Cost: "no kernel backend at all: the guest runs this binary too", Get: getRebuild}, tryLibibverbs},
 		wants("rdma-exclusive", "RDMA devices in one namespace each, for more than 8 hosts", "fabrics of more than 8 hosts use the shared mode, which costs memory and time for every device in every namespace", "no other network namespaces when a testbed comes up", tryMode),
-		wants("bpf-qdisc", "the port engine: PFC, priorities, packet memory, DCQCN (Linux 6.16, NET_SCH_BPF)", "no PFC, priorities and DCQCN on the kernel backend, and the marker is sch_red", getKernel, tryBPFQdisc),
+		wants("bpf-qdisc", "the port engine: PFC, priorities, packet memory, DCQCN (Linux 6.16, NET_SCH_BPF)", "scenarios with PFC, priorities or DCQCN run in the guest, and the marker of others is sch_red", getKernel, tryBPFQdisc),
 		wants("btf", "programs that follow the kernel's own structures", "no tracing of the kernel's queues", getKernel, tryBTF),
 	}
 }

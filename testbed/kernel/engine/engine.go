@@ -64,6 +64,18 @@ type Place struct {
 	Slots   int // frames that may wait
 }
 
+// Supported says why this kernel can have no port engine, by the types that it says it has; nil where it has those of queueing disciplines in eBPF.
+func Supported() error {
+	types, err := btf.LoadKernelSpec()
+	if err != nil {
+		return fmt.Errorf("port engine: the kernel's types: %w", err)
+	}
+	if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err != nil {
+		return fmt.Errorf("it has no queueing disciplines in eBPF (Linux 6.16 with NET_SCH_BPF): %w", err)
+	}
+	return nil
+}
+
 // Open loads the programs and registers the queueing discipline.
 func Open(cfg Config) (_ *Engine, err error) {
 	spec, err := bpf.LoadPort()
