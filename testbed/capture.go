@@ -76,8 +76,23 @@ func (t *traffic) capture(ctx context.Context) (stop func()) {
 	}
 }
 
-// compareCaptures holds the NICs' counters against the captures at their ports.
-func (t *traffic) compareCaptures() {
+// beforeCapturesEnd reads the counters while all captures still run: packets may be under way when the last workload has ended, and those that pass after the
+// captures are in the readings after the run.
+func (t *traffic) beforeCapturesEnd(ctx context.Context) []metrics.Sample {
+	if len(t.r.opt.Captures) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	samples, err := t.fab.Collect(ctx)
+	if err != nil {
+		t.r.problem("reading counters before captures end: %v", err)
+	}
+	return samples
+}
+
+// compareCaptures holds the NICs' counters against the captures at their ports. ending are the counters from right before the captures ended.
+func (t *traffic) compareCaptures(ending []metrics.Sample) {
 	if len(t.captured) == 0 {
 		return
 	}
@@ -86,7 +101,7 @@ func (t *traffic) compareCaptures() {
 		t.r.problem("captures: %v", err)
 		return
 	}
-	all, err := analysis.CompareCounters(rd, metrics.Standard, t.captured)
+	all, err := analysis.CompareCounters(rd, metrics.Standard, t.captured, analysis.Ending{Before: ending, After: t.last.Samples})
 	if err != nil {
 		t.r.problem("captures: %v", err)
 	}

@@ -121,11 +121,12 @@ func (t *traffic) run(ctx context.Context) {
 		stopMeasuring()
 	}
 	stopWatches()
+	after := context.WithoutCancel(ctx)
+	ending := t.beforeCapturesEnd(after)
 	stopCaptures()
 	t.r.step("reading every counter again")
-	after := context.WithoutCancel(ctx)
 	t.last = t.s.once(after, metrics.After, t.elapsed())
-	t.compareCaptures()
+	t.compareCaptures(ending)
 	t.collectResults()
 	t.recoveries()
 	if err := t.injectors.Close(); err != nil {

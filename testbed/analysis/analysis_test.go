@@ -76,7 +76,12 @@ func recorded(t *testing.T, sent, rcvd float64, frames ...[]byte) *record.Reader
 
 func compare(t *testing.T, r *record.Reader) Comparison {
 	t.Helper()
-	all, err := CompareCounters(r, metrics.Standard, []string{record.CaptureName("h1", "eth0")})
+	return compareEnding(t, r, Ending{})
+}
+
+func compareEnding(t *testing.T, r *record.Reader, ending Ending) Comparison {
+	t.Helper()
+	all, err := CompareCounters(r, metrics.Standard, []string{record.CaptureName("h1", "eth0")}, ending)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v, %v", all, err)
 	}
@@ -106,6 +111,34 @@ func TestCountersAreHeldAgainstTheWire(t *testing.T) {
 	} {
 		if c := compare(t, r); !strings.Contains(c.Problem(), want) {
 			t.Errorf("want %q, got %q", want, c.Problem())
+		}
+	}
+}
+
+func TestPacketsThatPassWhileCapturesEndMayBeMissingThereAndNoMore(t *testing.T) {
+	frames := [][]byte{
+		frame(t, h1, h2, 4791, 106, roce.RCRDMAWriteOnly, 17, 5),
+		frame(t, h2, h1, 4791, 107, roce.RCAcknowledge, 18, 5),
+	}
+	reading := func(node string, sent, rcvd float64) []metrics.Sample {
+		return []metrics.Sample{{Name: "sent_pkts", Labels: []string{node, "eth0"}, Value: sent}, {Name: "rcvd_pkts", Labels: []string{node, "eth0"}, Value: rcvd}}
+	}
+	// Three more were sent, and two came, while captures ended.
+	late := Ending{Before: reading("h1", 11, 21), After: reading("h1", 14, 23)}
+	for _, c := range []struct {
+		sent, rcvd float64
+		ending     Ending
+		want       string
+	}{
+		{1, 1, late, ""},
+		{4, 3, late, ""},
+		{5, 3, late, "sent_pkts grew by 5, the capture has 1"},
+		{0, 1, late, "sent_pkts grew by 0, the capture has 1"},
+		{4, 4, late, "rcvd_pkts grew by 4, the capture has 1"},
+		{4, 1, Ending{Before: reading("h2", 11, 21), After: reading("h2", 14, 23)}, "sent_pkts grew by 4, the capture has 1"},
+	} {
+		if got := compareEnding(t, recorded(t, c.sent, c.rcvd, frames...), c.ending); !strings.Contains(got.Problem(), c.want) || c.want == "" && got.Problem() != "" {
+			t.Errorf("%v sent, %v received: want %q, got %q", c.sent, c.rcvd, c.want, got.Problem())
 		}
 	}
 }
