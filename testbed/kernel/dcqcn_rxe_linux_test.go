@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -251,16 +252,17 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 				}
 			}
 			r := collect(t, f)
-			least, most := counts[hosts[0]].data, uint64(0)
 			var sent []uint64
+			var sum uint64
 			for _, h := range hosts {
-				n := counts[h].data
-				least, most, sent = min(least, n), max(most, n), append(sent, n)
+				sent, sum = append(sent, counts[h].data), sum+counts[h].data
 			}
 			t.Logf("packets %v at %.3g b/s, reported %.3g; marked %v, CNPs sent %v, xoffs %v", sent, counts[sink].rate(), rates, r.of(t, "np_ecn_marked_roce_packets", sink, "eth0"), r.of(t, "np_cnp_sent", sink, "eth0"),
 				r.of(t, "pfc_xoffs", "leaf1", "eth0", "3"))
-			if float64(least) < 0.4*float64(most) {
-				t.Errorf("the link was shared as %v packets", sent)
+			// These are 8 ms of fabric time, in which a program that begins before the others has the link to itself: nobody starves. How even shares become is for
+			// suites/agreement.
+			if least := slices.Min(sent); least*uint64(len(sent)) < sum/2 {
+				t.Errorf("the link was shared as %v packets: one had less than half of its fair share", sent)
 			}
 			// What the programs report is of a few messages at such rates, so the link itself is asked.
 			carried := counts[sink].rate()
