@@ -11,13 +11,16 @@ import (
 // ErrInterrupted is the cause of a context that a signal ended.
 var ErrInterrupted = errors.New("a signal asked for the end")
 
-// Interruptible is a context that SIGINT and SIGTERM end. say explains what happens then; a
+// Interruptible is a context that SIGINT, SIGTERM and SIGHUP end, and meanwhile a reader of the output that has gone (SIGPIPE) is no reason to end. say explains what happens then; a
 // second signal only explains again, because quitting amidst healing would leave a broken
 // fabric behind; the third gives the signal its usual meaning back. Call stop when done.
 func Interruptible(parent context.Context, say func(string)) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ending := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	signal.Notify(signals, ending...)
+	unread := make(chan os.Signal, 1) // never read: writing fails with EPIPE then
+	signal.Notify(unread, syscall.SIGPIPE)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -33,12 +36,13 @@ func Interruptible(parent context.Context, say func(string)) (ctx context.Contex
 				cancel(ErrInterrupted)
 			case 2:
 				say("still healing and taking down, which ends by itself; once more quits at once, and then `rocebed clean` removes what is left")
-				signal.Reset(os.Interrupt, syscall.SIGTERM)
+				signal.Reset(ending...)
 			}
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(unread)
 		close(done)
 		<-ended
 		cancel(nil)

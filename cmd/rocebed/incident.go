@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ can't have it, 3 this machine can't.`,
 	f := c.Flags()
 	f.BoolVar(&o.cure, "cure", false, "with the cure")
 	f.StringVar(&o.backend, "backend", string(testbed.Sim), "auto, kernel, soft or sim")
-	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says); means nothing to sim")
+	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says); sim has it for DCQCN's least rate alone")
 	f.StringVarP(&o.Out, "out", "o", "", "`FOLDER` for the record; must be empty or not exist (default out/NAME-TIME)")
 	f.BoolVar(&o.AllowSlow, "allow-slow", false, "only warn where the machine was too busy for the links' rates")
 	f.BoolVar(&o.json, "json", false, "print the result as one JSON object on standard output")
@@ -181,6 +182,9 @@ func sayIncident(w io.Writer, r *incidents.Result) error {
 		{false, true}: "the symptom is there (--cure runs it with the cure)", {false, false}: "the symptom is not there, and it should be",
 		{true, false}: "the symptom is gone", {true, true}: "the symptom is there, in spite of the cure",
 	}[[2]bool{r.Cure, r.Symptom}]
+	if !r.Judged {
+		says = "not judged: the run did not get to its end"
+	}
 	var figures []string
 	for _, v := range r.Figures {
 		figures = append(figures, v.Name+" "+v.String())
@@ -242,7 +246,9 @@ func (o *incidentTable) run(cmd *cobra.Command, names []string) error {
 		if err != nil {
 			return withCode(exitUsage, err)
 		}
-		which = append(which, x)
+		if !slices.ContainsFunc(which, func(y incidents.Incident) bool { return x.Name == y.Name }) {
+			which = append(which, x)
+		}
 	}
 	var on []testbed.Backend
 	for _, name := range o.backends {
@@ -254,6 +260,9 @@ func (o *incidentTable) run(cmd *cobra.Command, names []string) error {
 			return withCode(exitUsage, fmt.Errorf("--backend: %w", err))
 		}
 		on = append(on, b)
+	}
+	if !slices.ContainsFunc(which, func(x incidents.Incident) bool { return slices.ContainsFunc(on, x.On) }) {
+		return withCode(exitUsage, fmt.Errorf("--backend %s: none of these incidents is asserted there (rocebed incident list says where each is)", strings.Join(o.backends, ",")))
 	}
 	if o.json && o.markdown {
 		return withCode(exitUsage, errors.New("--json and --markdown exclude each other"))
@@ -271,15 +280,19 @@ func (o *incidentTable) run(cmd *cobra.Command, names []string) error {
 			_ = incidents.Text(os.Stdout, []incidents.Row{r})
 		}
 	})
-	switch {
-	case err != nil:
-		return withCode(exitFailed, err)
-	case o.json:
-		err = json.NewEncoder(os.Stdout).Encode(rows)
-	case o.markdown:
-		err = incidents.Markdown(os.Stdout, rows)
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted after %d rows", len(rows))
 	}
-	if err == nil && !well {
+	switch { // also what there is of an interrupted table
+	case o.json:
+		err = errors.Join(err, json.NewEncoder(os.Stdout).Encode(rows))
+	case o.markdown:
+		err = errors.Join(err, incidents.Markdown(os.Stdout, rows))
+	}
+	if err != nil {
+		return withCode(exitFailed, err)
+	}
+	if !well {
 		err = exitCode(exitFailed)
 	}
 	return err

@@ -46,7 +46,7 @@ Ctrl-C heals the faults, takes the fabric down and leaves the record of what the
 	}
 	f := c.Flags()
 	f.StringVar(&o.backend, "backend", "", "auto, kernel, soft or sim (default: what the scenario says)")
-	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says); means nothing to sim")
+	f.StringVar(&o.dilation, "dilation", "", "how much slower than real time: auto or a power of two (default: what the scenario says); sim has it for DCQCN's least rate alone")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of payloads and random choices (default: what the scenario says)")
 	f.BoolVar(&o.Guest, "guest", false, "run on the kernel of a microVM, whatever this machine can")
 	f.StringVarP(&o.Out, "out", "o", "", "`FOLDER` for the record; must be empty or not exist (default out/NAME-TIME)")

@@ -145,3 +145,26 @@ func TestATableHasBothRunsOfAnIncident(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatWasCutShortSaysNothingOfTheSymptom(t *testing.T) {
+	x, err := Find("victim-flow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cured := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := Run(ctx, x, cured, testbed.RunOptions{Backend: testbed.Sim, Out: filepath.Join(t.TempDir(), "record"), Progress: interrupting{cancel: cancel}})
+		cancel()
+		if err != nil || r.Judged || r.Symptom || r.AsToldOf() {
+			t.Errorf("cured %v: %+v, %v", cured, r, err)
+		}
+	}
+}
+
+// interrupting ends a run with its first step.
+type interrupting struct {
+	testbed.Silent
+	cancel func()
+}
+
+func (i interrupting) Step(string) { i.cancel() }

@@ -13,27 +13,27 @@ import (
 
 // Incident is a failure that was published, and how it is had here.
 type Incident struct {
-	Name   string // of its files, too
-	Number int    // its row among the incidents of docs/faults.md
-	Title  string
-	Source string // who published it, and where
+	Name   string `json:"name"`   // of its files, too
+	Number int    `json:"number"` // its row among the incidents of docs/faults.md
+	Title  string `json:"title"`
+	Source string `json:"source"` // who published it, and where
 
-	Seen      string // what people saw
-	Mechanism string // what was behind it
-	Cure      string // what ended it, and how the cured scenario has it
-	Look      string // where it shows in the record
+	Seen      string `json:"seen"`      // what people saw
+	Mechanism string `json:"mechanism"` // what was behind it
+	Cure      string `json:"cure"`      // what ended it, and how the cured scenario has it
+	Look      string `json:"look"`      // where it shows in the record
 
 	// Backends are those that it is asserted on, sim first.
-	Backends []testbed.Backend
+	Backends []testbed.Backend `json:"backends"`
 	// Figures are what a run is told in, without the cure and with it.
-	Figures []Figure
+	Figures []Figure `json:"figures"`
 }
 
 // Figure is one number that an incident shows in.
 type Figure struct {
-	Name string
-	Unit Unit
-	Expr string // in the language of expectations
+	Name string `json:"name"`
+	Unit Unit   `json:"unit"`
+	Expr string `json:"expr"` // in the language of expectations
 }
 
 // Unit is how a figure is written.

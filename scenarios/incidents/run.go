@@ -20,6 +20,8 @@ type Result struct {
 	Cure     bool   `json:"cure"`
 	// Symptom says that all of the symptom's expectations hold of this run: they must without the cure, and with it they must not.
 	Symptom bool `json:"symptom"`
+	// Judged says that the run went far enough for Symptom to mean anything: it came up and wasn't cut short.
+	Judged bool `json:"judged"`
 	// Passed says that what the file expects came out: the run's own verdict, but that where a slow machine is allowed, its slowness fails nothing.
 	Passed  bool           `json:"passed"`
 	Figures []Value        `json:"figures"`
@@ -37,7 +39,7 @@ type Value struct {
 
 // AsToldOf says whether the run went as the catalogue has it: its expectations held, and the symptom was there without the cure and
 // gone with it.
-func (r *Result) AsToldOf() bool { return r.Passed && r.Symptom != r.Cure }
+func (r *Result) AsToldOf() bool { return r.Passed && r.Judged && r.Symptom != r.Cure }
 
 // String is the value as people write it.
 func (v Value) String() string {
@@ -81,7 +83,8 @@ func Run(ctx context.Context, x Incident, cured bool, opt testbed.RunOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Incident: x.Name, Number: x.Number, Backend: sum.Backend, Cure: cured, Symptom: true, Passed: out.Passed(), Summary: sum}
+	r := &Result{Incident: x.Name, Number: x.Number, Backend: sum.Backend, Cure: cured, Judged: ctx.Err() == nil && ran(&sum), Passed: out.Passed(), Summary: sum}
+	r.Symptom = r.Judged
 	for _, e := range broken.Judge(&sum, table) {
 		r.Symptom = r.Symptom && e.Passed
 	}
@@ -99,6 +102,16 @@ func Run(ctx context.Context, x Incident, cured bool, opt testbed.RunOptions) (*
 		r.Passed, r.Slow = true, true
 	}
 	return r, nil
+}
+
+// ran says whether all workloads had their time.
+func ran(sum *record.Summary) bool {
+	for _, p := range sum.Problems {
+		if strings.HasPrefix(p, "interrupted") || strings.HasPrefix(p, "bring-up") {
+			return false
+		}
+	}
+	return len(sum.Workloads) > 0
 }
 
 // onlySlow says whether a run failed since the machine was slow, and for nothing else: also where pauses took so long that a port's headroom may
