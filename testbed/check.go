@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rocebed/rocebed/datapath/dcqcn"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/testbed/expect"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -96,9 +97,30 @@ func (c *checker) check() {
 	if s.Topology != nil && c.sound("nics") && c.sound("switches") {
 		c.take("", (&fabric.Settings{NICs: s.NICs, Switches: s.Switches}).CheckNodes(s.Topology))
 	}
+	if s.Plan != nil && c.sound("nics") {
+		c.lines()
+	}
 	c.workloads()
 	c.faults()
 	c.expect()
+}
+
+// lines holds the rates of each NIC's DCQCN against its link's.
+func (c *checker) lines() {
+	for _, nic := range c.s.Topology.NICs() {
+		m := c.s.NICs.Of(nic.Node)
+		if m.DCQCN == nil {
+			continue
+		}
+		at := c.s.NICs.Section(nic.Node, func(m *fabric.NICModel) bool { return m.DCQCN != nil }) + ".dcqcn"
+		p, err := m.DCQCN.Params()
+		if p == nil || err != nil || !c.sound(at) {
+			continue
+		}
+		if _, err := dcqcn.NewReaction(*p, dcqcn.Rate(c.s.Plan.Link(nic).Rate)); err != nil {
+			c.wrong(at, "%s: %w", nic, err)
+		}
+	}
 }
 
 // workloads drops what CheckAll says of a workload that did not decode.

@@ -205,3 +205,20 @@ func TestATopologyWithoutHostsIsAProblemAtItsPlace(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestRatesThatNoLinkHasAreRefusedWhereTheyStand(t *testing.T) {
+	for given, at := range map[string]string{
+		"nics: {dcqcn: {profile: paper, rpg_min_rate: 100Gbps}}\n":                                   "nics.dcqcn",
+		"nics: {override: [{node: h2, dcqcn: {profile: paper, rate_to_set_on_first_cnp: 1Tbps}}]}\n": "nics.override[0].dcqcn",
+		"nics: {dcqcn: {profile: paper, rpg_min_rate: 10Gbps}}\n":                                    "",
+	} {
+		_, err := Parse("s.yaml", []byte("apiVersion: rocebed/v1\nname: s\ntopology: {star: {hosts: 3}, rate: 10Gbps}\n"+given+"workloads: [{name: a, kind: write, from: [h1], to: [h3], duration: 1ms}]\n"))
+		var ps strict.Problems
+		if at == "" && err == nil {
+			continue
+		}
+		if !errors.As(err, &ps) || len(ps) != 1 || ps[0].Path != at || !strings.Contains(err.Error(), "line rate 10Gbps") {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}

@@ -23,5 +23,10 @@ func LeastRate(p dcqcn.Params, l *topo.Link, d loop.Dilation) (_ dcqcn.Params, w
 	if !raised {
 		return p, ""
 	}
-	return out, fmt.Sprintf("DCQCN's rpg_min_rate of %v is %v here: ten packets a second of wall time at a dilation of %v", p.RPGMinRate, out.RPGMinRate, d)
+	if out.RPGMinRate == dcqcn.Rate(l.Rate) {
+		return out, fmt.Sprintf("DCQCN slows nothing down on a link of %v at a dilation of %v: its rpg_min_rate of %v is the line rate here, which is less than ten packets a second of wall time; take a smaller dilation",
+			l.Rate, d, p.RPGMinRate)
+	}
+	const mega = 1e6
+	return out, fmt.Sprintf("DCQCN's rpg_min_rate of %v is %v here: ten packets a second of wall time at a dilation of %v", p.RPGMinRate, (out.RPGMinRate+mega/2)/mega*mega, d)
 }
