@@ -18,7 +18,7 @@ import (
 // the backend works.
 type Builder struct {
 	Backend Backend
-	// Virtual says that the backend's time is virtual: dilation means nothing there, and a fabric lives only as long
+	// Virtual says that the backend's time is virtual: dilation only sets DCQCN's least rate there, and a fabric lives only as long
 	// as a run.
 	Virtual bool
 	// Built says why this binary can't on any machine, in a guest as little as here; nil when it can.
@@ -128,7 +128,7 @@ func kernelKind(s *Scenario) topo.Kind {
 var what = map[Backend]string{
 	Kernel: "rdma_rxe in namespaces, switches that are the kernel's",
 	Soft:   "software NICs and switches on this machine's veths",
-	Sim:    "software NICs and switches in memory, in virtual time: nothing waits for the clock, and dilation means nothing",
+	Sim:    "software NICs and switches in memory, in virtual time: nothing waits for the clock, and dilation sets DCQCN's least rate alone",
 }
 
 // registered are the backends that this rocebed has, in the order in which auto prefers them.

@@ -76,7 +76,7 @@ func TestAutoGoesWhereTheKindsOfTheNodesCanBeHad(t *testing.T) {
 
 func TestABackendThatIsAskedForIsTakenOrTheErrorSaysWhatThereIs(t *testing.T) {
 	only(t, map[Backend]error{Kernel: nil, Sim: nil})
-	if c, err := Choose(t.Context(), &Scenario{Backend: Kernel}, Sim, false); err != nil || c.Backend != Sim || c.Guest || !strings.Contains(c.Why, "dilation means nothing") {
+	if c, err := Choose(t.Context(), &Scenario{Backend: Kernel}, Sim, false); err != nil || c.Backend != Sim || c.Guest || !strings.Contains(c.Why, "nothing waits for the clock") {
 		t.Errorf("chose %+v, %v", c, err)
 	}
 	if _, err := Choose(t.Context(), &Scenario{Backend: Soft}, "", false); !errors.Is(err, ErrIncapable) || !strings.Contains(err.Error(), "kernel, sim") {

@@ -11,9 +11,10 @@ import (
 // ErrInterrupted is the cause of a context that a signal ended.
 var ErrInterrupted = errors.New("a signal asked for the end")
 
-// Interruptible is a context that SIGINT, SIGTERM and SIGHUP end, and meanwhile a reader of the output that has gone (SIGPIPE) is no reason to end. say explains what happens then; a
-// second signal only explains again, because quitting amidst healing would leave a broken
-// fabric behind; the third gives the signal its usual meaning back. Call stop when done.
+// Interruptible is a context that SIGINT, SIGTERM and SIGHUP end. say explains what happens then;
+// a second signal only explains again, because quitting amidst healing would leave a broken
+// fabric behind; the third gives the signal its usual meaning back. Until then SIGPIPE, of an
+// output that nobody reads any more, ends nothing. Call stop when done.
 func Interruptible(parent context.Context, say func(string)) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 3)

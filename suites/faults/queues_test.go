@@ -45,7 +45,7 @@ var _ = Describe("settings of linux-switches with a queue a priority that are wr
 			slower(w)
 			w.counted(back(w), isPFC)
 		}},
-		{"h3:eth0", "kind: pfc-storm, priorities: [3], duty: 90%", func(w *window) {
+		{"h3:eth0", "kind: pfc-storm, priorities: [3], duty: 90%, quanta: 4000", func(w *window) {
 			w.storm(back(w))
 			slower(w)
 			w.counted(back(w), isPFC)
