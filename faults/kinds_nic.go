@@ -34,7 +34,7 @@ var nicKinds = []Def{{
 		say(opt("frequency"), "pause frames a second; default as many as it takes"), opt("quanta")),
 	Doc: "the NIC pauses its peer for ever", Hits: "a pause frame",
 	Source:  "incident 3: a NIC whose receiver is stuck stalls hosts across the fabric (Guo et al., SIGCOMM 2016); SONiC's test plan, step 5: paused for 90 % of the time",
-	Example: "{name: x, kind: pfc-storm, at: ['h1:eth0'], priorities: [3], duty: 90%}",
+	Example: "{name: x, kind: pfc-storm, at: ['h1:eth0'], priorities: [3], duty: 90%, quanta: 4000}",
 	Variants: []string{
 		"{name: x, kind: pfc-storm, at: ['h1:eth0']}",
 		"{name: x, kind: pfc-storm, at: ['h1:eth0'], frequency: 10/ms, quanta: 1000}",
