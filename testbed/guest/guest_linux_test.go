@@ -51,6 +51,14 @@ var helpers = map[string]func() int{
 		}
 		return 0
 	},
+	// keys, in a guest, says which parts of the packet path are on.
+	"keys": func() int {
+		if err := printKeys(); err != nil {
+			fmt.Println(err)
+			return 3
+		}
+		return 0
+	},
 	// keeper boots a guest, says its VMM's process id, and waits to be killed.
 	"keeper": func() int {
 		g, err := Boot(context.Background(), Config{})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +33,8 @@ func pinPaths() error {
 		pinned("filter", netlink.FilterAdd(&netlink.MatchAll{FilterAttrs: netlink.FilterAttrs{
 			LinkIndex: lo.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Priority: 1, Protocol: unix.ETH_P_ALL,
 		}, ClassId: 1})),
+		// Programs attached by tcx.
+		pinned("tcx", pinTCX(lo.Attrs().Index)),
 		// Steering of received packets to processors.
 		pinned("rps", os.WriteFile("/sys/class/net/lo/queues/rx-0/rps_cpus", []byte("1"), 0)),
 		// Time stamps of received packets, and UDP encapsulation, which rxe's tunnel sockets are.
@@ -43,6 +48,25 @@ func pinned(what string, err error) error {
 		return fmt.Errorf("pin %s: %w", what, err)
 	}
 	return nil
+}
+
+// tcxHooks are the attached programs, which go when nothing refers to them.
+var tcxHooks []link.Link
+
+// pinTCX attaches a program that lets everything pass.
+func pinTCX(index int) error {
+	const tcxNext = -1 // TCX_NEXT, linux/bpf.h
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "rb_pin", Type: ebpf.SchedCLS, License: "Dual MIT/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, tcxNext), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	defer prog.Close() // the hook keeps it
+	hook, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: ebpf.AttachTCXIngress})
+	tcxHooks = append(tcxHooks, hook)
+	return err
 }
 
 // pinSocket opens a socket that asks for time stamps and takes encapsulated packets, and
