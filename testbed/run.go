@@ -20,7 +20,7 @@ import (
 const teardownDeadline = 90 * time.Second
 
 // RunOptions are what a run takes besides its scenario. The zero value is a run of the
-// scenario as it says, into DefaultOut.
+// scenario as it says, into a folder of its own below out.
 type RunOptions struct {
 	Backend  Backend   // overrides the scenario's, unless empty
 	Dilation *Dilation // overrides the scenario's
@@ -31,7 +31,8 @@ type RunOptions struct {
 	Guest     bool // run in the guest whatever this machine can
 	InGuest   bool // this machine is the guest
 
-	// Out is the folder that the record goes to; it must be empty or not exist. Empty: DefaultOut.
+	// Out is the folder that the record goes to; it must be empty or not exist. Empty: out/NAME-TIME, or
+	// where that is taken out/NAME-TIME-2 and so on.
 	Out string
 	// Testbed names what the run makes on the machine. Empty: the scenario's name and the process id.
 	Testbed string
@@ -53,15 +54,10 @@ type Outcome struct {
 // Passed says whether the verdict is pass.
 func (o *Outcome) Passed() bool { return o.Summary.Verdict == record.Pass }
 
-// DefaultOut is where a record goes when nothing else was said: out/NAME-TIME, and where that is taken (a run in virtual
-// time is over in less than a second) out/NAME-TIME-2 and so on.
-func DefaultOut(s *Scenario, now time.Time) string {
-	out := filepath.Join("out", s.Name+"-"+now.Format("20060102-150405"))
-	for dir, n := out, 2; ; dir, n = fmt.Sprintf("%s-%d", out, n), n+1 {
-		if !errors.Is(record.Vacant(dir), record.ErrExists) {
-			return dir
-		}
-	}
+// defaultOut is where a record goes when nothing else was said: out/NAME-TIME, and where that is taken (a run in virtual
+// time is over in less than a second, and several may begin in one) out/NAME-TIME-2 and so on.
+func defaultOut(s *Scenario, now time.Time) string {
+	return filepath.Join("out", s.Name+"-"+now.Format("20060102-150405"))
 }
 
 // Run executes a scenario and leaves a record. An error means that there is no verdict: the
@@ -75,9 +71,7 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if opt.Out == "" {
-		opt.Out = DefaultOut(s, time.Now())
-	}
+	began := time.Now()
 	if opt.Testbed == "" {
 		opt.Testbed = defaultTestbed(s)
 	}
@@ -90,8 +84,10 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 	if err := checkCaptures(s, opt.Captures); err != nil {
 		return nil, err
 	}
-	if err := record.Vacant(opt.Out); err != nil {
-		return nil, err
+	if opt.Out != "" {
+		if err := record.Vacant(opt.Out); err != nil {
+			return nil, err
+		}
 	}
 	choice, err := Choose(ctx, s, opt.Backend, opt.Guest)
 	if err != nil {
@@ -117,6 +113,12 @@ func Run(ctx context.Context, s *Scenario, opt RunOptions) (*Outcome, error) {
 		if err := choice.Builder.CheckName(opt.Testbed); err != nil {
 			return nil, err
 		}
+	}
+	if opt.Out == "" {
+		if opt.Out, err = record.Claim(defaultOut(s, began)); err != nil {
+			return nil, err
+		}
+		defer record.Unclaim(opt.Out) // refused where there is a record now
 	}
 	if choice.Guest {
 		return runInGuest(ctx, s, opt, choice)

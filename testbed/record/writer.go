@@ -76,7 +76,13 @@ func Create(dir string, m Manifest) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{dir: dir, latest: math.MinInt64, last: map[string]float64{}, streams: map[string]*os.File{}}
-	if err := os.MkdirAll(filepath.Join(dir, dataDir), 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("record %s: %w", dir, err)
+	}
+	switch err := os.Mkdir(filepath.Join(dir, dataDir), 0o755); {
+	case errors.Is(err, fs.ErrExist): // another was faster
+		return nil, fmt.Errorf("record %s: %w", dir, ErrExists)
+	case err != nil:
 		return nil, fmt.Errorf("record %s: %w", dir, err)
 	}
 	m.Format, m.Complete, m.Hash, m.Verdict = Format, false, "", ""
