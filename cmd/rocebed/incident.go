@@ -15,6 +15,7 @@ import (
 
 	"github.com/rocebed/rocebed/scenarios/incidents"
 	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/record"
 	"github.com/rocebed/rocebed/testbed/report"
 )
 
@@ -229,7 +230,7 @@ Exit codes: 0 every symptom was seen and every cure works, 1 not so, 2 wrong usa
 	}
 	f := c.Flags()
 	f.StringSliceVar(&o.backends, "backend", []string{string(testbed.Sim)}, "sim, soft, kernel; several with commas")
-	f.StringVarP(&o.Out, "out", "o", "", "`FOLDER` for the records (default out/incidents-TIME)")
+	f.StringVarP(&o.Out, "out", "o", "", "`FOLDER` for the records; must be empty or not exist (default out/incidents-TIME)")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	f.BoolVar(&o.markdown, "markdown", false, "print a table in Markdown")
 	completeWith(c, "backend", testbed.Backends()[1:])
@@ -268,7 +269,13 @@ func (o *incidentTable) run(cmd *cobra.Command, names []string) error {
 		return withCode(exitUsage, errors.New("--json and --markdown exclude each other"))
 	}
 	if o.Out == "" {
-		o.Out = "out/incidents-" + time.Now().Format("20060102-150405")
+		var err error
+		if o.Out, err = record.Claim("out/incidents-" + time.Now().Format("20060102-150405")); err != nil {
+			return withCode(exitMachine, err)
+		}
+		defer record.Unclaim(o.Out) // refused where there is a record now
+	} else if err := record.Vacant(o.Out); err != nil {
+		return withCode(exitUsage, err)
 	}
 	o.AllowSlow = true
 	ctx, stop := testbed.Interruptible(cmd.Context(), func(text string) { fmt.Fprintln(os.Stderr, text) })

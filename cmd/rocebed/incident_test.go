@@ -74,6 +74,22 @@ func TestATableOfIncidentsIsPrintedInThreeWays(t *testing.T) {
 	}
 }
 
+func TestATableOfIncidentsNeverWritesIntoAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{nil, {"--json"}} {
+		args := append([]string{"incident", "table", "cnp-starved", "--out", dir}, flags...)
+		if code, stdout, stderr := invoke(t, args...); code != 2 || stdout != "" || !strings.Contains(stderr, "not empty") {
+			t.Errorf("%q: exit code %d: %s%s", args, code, stdout, stderr)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("it holds %v now", left)
+	}
+}
+
 func TestWrongUsageOfIncidentsIsSaid(t *testing.T) {
 	for want, args := range map[string][]string{
 		`there is no incident "victim"`:      {"incident", "run", "victim"},

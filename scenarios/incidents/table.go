@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rocebed/rocebed/testbed"
+	"github.com/rocebed/rocebed/testbed/record"
 )
 
 // Row is an incident on one backend: without the cure, and with it.
@@ -29,8 +30,11 @@ func (r Row) AsToldOf() bool {
 }
 
 // RunAll runs incidents without and with their cures on each of the backends that they are asserted on, one after the other, and hands each row
-// over when it is done. Records go below opt.Out, NAME.BACKEND and NAME.cure.BACKEND. When ctx ends there are no more rows.
+// over when it is done. Records go below opt.Out, which must be empty or not exist, as NAME.BACKEND and NAME.cure.BACKEND. When ctx ends there are no more rows.
 func RunAll(ctx context.Context, which []Incident, on []testbed.Backend, opt testbed.RunOptions, each func(Row)) error {
+	if err := record.Vacant(opt.Out); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(opt.Out, 0o755); err != nil {
 		return fmt.Errorf("records: %w", err)
 	}
