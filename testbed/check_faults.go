@@ -74,6 +74,15 @@ func (c *checker) schedules() {
 			c.wrong(key+".schedule.every", "it comes back for ever, and there is no workload whose end would end the run: give a count, or a workload")
 		}
 	}
+	c.circles(c.s.Faults, c.s.faultKeys)
+}
+
+// circles refuses faults that only wait for each other.
+func (c *checker) circles(all []faults.Spec, keys []string) {
+	refused := faults.Circles(all)
+	for i, key := range keys {
+		c.take(key, strict.Under("schedule", refused[i]))
+	}
 }
 
 // namesWorkloads says which workloads that the fault is about aren't there. Nothing is wrong while none is there at all: then programs may be.

@@ -93,6 +93,7 @@ func (in faultSource) expand(s *Scenario, there []string) (made []faults.Spec, k
 			}
 		}
 	}
+	c.circles(made, keys)
 	return made, keys, in.placed(c.err())
 }
 
