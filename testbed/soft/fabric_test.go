@@ -149,6 +149,22 @@ func TestVerifiedWritesGoThroughASoftSwitch(t *testing.T) {
 	}
 }
 
+func TestPausesThatAreObeyedAreNoDrops(t *testing.T) {
+	xoff := topo.Bytes(20_000)
+	f := build(t, starPlan(t, 3, topo.LinkSettings{MTU: 4200, Rate: 10 * topo.Gbps}), 256, func(c *Config) {
+		c.Settings.Switches.PFC = &fabric.PFCSettings{XOFF: xoff}
+	})
+	before := metric(t, f, "if_rx_dropped") // what a stack says of itself as it comes up
+	incast := workloads.Spec{Name: "w", Kind: workloads.Write, From: []string{"h1", "h2"}, To: []string{"h3"}, Size: 64 << 10, Messages: 8, QP: workloads.QPSpec{Timeout: &longTimeout}}
+	drive(t, f, incast)
+	if n := metric(t, f, "rx_prio_pause"); n == 0 {
+		t.Error("nobody was paused")
+	}
+	if n := metric(t, f, "if_rx_dropped") - before; n != 0 {
+		t.Errorf("interfaces dropped %v frames", n)
+	}
+}
+
 func TestALeastRateThatWallTimeCannotPaceIsRaisedAndWarnedOf(t *testing.T) {
 	plan := starPlan(t, 2, topo.LinkSettings{Rate: 10 * topo.Gbps})
 	f := build(t, plan, 1024, func(c *Config) { c.Settings.NICs.DCQCN = &fabric.DCQCNSettings{Profile: "paper"} })

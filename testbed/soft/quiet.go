@@ -26,7 +26,7 @@ const (
 	tcxDrop = 2
 )
 
-// hush keeps the stack behind a port from what is the node's: RoCE on a host, everything on a switch.
+// hush keeps the stack behind a port from what is the node's: RoCE and pauses on a host, everything on a switch.
 func hush(ns *linux.Namespace, port string, host bool) (closer, error) {
 	l, ok := ns.Link(port)
 	if !ok {
@@ -78,6 +78,7 @@ func roceDropped() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1), // where the loads from the packet look for it
 		asm.LoadAbs(12, asm.Half),
+		asm.JEq.Imm(asm.R0, int32(roce.EtherTypeMACControl), "drop"),
 		asm.JEq.Imm(asm.R0, int32(roce.EtherTypeIPv4), "ipv4"),
 		asm.JNE.Imm(asm.R0, int32(roce.EtherTypeIPv6), "next"),
 		asm.LoadAbs(eth+6, asm.Byte),
