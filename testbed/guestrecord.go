@@ -149,7 +149,7 @@ func (g *guestRun) obituary(problems, console []string) (record.Summary, error) 
 // emptySummary is a summary of nothing.
 func emptySummary(s *Scenario, c Choice, out string) record.Summary {
 	return record.Summary{
-		Name: s.Name, Backend: string(c.Backend), Seed: s.Seed, Dilation: uint32(s.Dilation), Record: out,
+		Name: s.Name, Backend: string(c.Backend), Seed: s.Seed, Dilation: uint32(s.Dilation), DilationNamed: s.Dilation.String(), Record: out,
 		Workloads: []record.Workload{}, Faults: []record.Fault{}, Expectations: []record.Expectation{}, Counters: []record.Counter{},
 		Problems: []string{}, Warnings: []string{},
 	}

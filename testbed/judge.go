@@ -15,6 +15,7 @@ import (
 func (r *run) judge(t *traffic) record.Summary {
 	sum := emptySummary(r.s, r.choice, r.opt.Out)
 	sum.Guest, sum.Dilation, sum.Warnings = r.opt.InGuest, r.manifest.Dilation, append(sum.Warnings, r.warnings...)
+	sum.VirtualTime = r.manifest.VirtualTime
 	if t != nil {
 		if t.engineErr != nil {
 			r.problem("workloads: %v", t.engineErr)

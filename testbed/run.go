@@ -145,8 +145,11 @@ type run struct {
 func newRun(s *Scenario, opt RunOptions, choice Choice, began time.Time) *run {
 	r := &run{s: s, opt: opt, choice: choice, started: began, table: metrics.NewTable(metrics.Standard)}
 	r.manifest = record.Manifest{
-		Name: s.Name, Guest: opt.InGuest, Backend: string(choice.Backend), BackendWhy: choice.Why, Seed: s.Seed, Dilation: uint32(s.Dilation),
+		Name: s.Name, Guest: opt.InGuest, Backend: string(choice.Backend), BackendWhy: choice.Why, Seed: s.Seed, Dilation: uint32(s.Dilation), DilationNamed: s.Dilation.String(),
 		Versions: versions(), Host: thisHost(), Started: r.started, Scenario: s.Path, Path: opt.Out,
+	}
+	if choice.virtual() {
+		r.manifest.Dilation, r.manifest.VirtualTime = 0, true
 	}
 	return r
 }
@@ -172,7 +175,7 @@ func runHere(ctx context.Context, s *Scenario, opt RunOptions, choice Choice) (*
 func (r *run) putPlan() error {
 	return errors.Join(
 		r.rec.Put(record.ScenarioFile, r.s.Source),
-		r.rec.PutJSON(record.RunFile, map[string]any{"backend": r.choice.Backend, "seed": r.s.Seed}),
+		r.rec.PutJSON(record.RunFile, map[string]any{"backend": r.choice.Backend, "seed": r.s.Seed, "dilation": r.s.Dilation.String()}),
 		r.rec.PutJSON(record.TopologyFile, r.s.Topology),
 		r.rec.PutJSON(record.PlanFile, planView(r.s.Plan)))
 }
@@ -188,7 +191,9 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 		r.problem("dilation: %v", err)
 		return nil
 	}
-	r.manifest.Dilation = uint32(dilation)
+	if !r.choice.virtual() {
+		r.manifest.Dilation = uint32(dilation)
+	}
 	fab, err := r.choice.build(ctx, r.s, dilation, r.opt.Testbed, phased{r}, r.opt.Log)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrInterrupted):

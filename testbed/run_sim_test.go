@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,32 @@ func quickstart(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func TestARecordOfVirtualTimeSaysWhichDilationWasNamedAndThatItHasNone(t *testing.T) {
+	source := `apiVersion: rocebed/v1
+name: named
+dilation: 4096
+topology: {dumbbell: {left: 1, right: 1}, rate: 10Gbps, mtu: 4200}
+nics: {dcqcn: paper}
+workloads: [{name: w, kind: write, from: [h1], to: [h2], messages: 2}]
+`
+	auto, least := Dilation(0), map[string]bool{}
+	for named, opt := range map[string]RunOptions{"4096": {}, "auto": {Dilation: &auto}} {
+		out, r := runInSim(t, t.Context(), source, opt)
+		m, s := r.Manifest(), out.Summary
+		if m.Dilation != 0 || !m.VirtualTime || m.DilationNamed != named || s.Dilation != 0 || !s.VirtualTime || s.DilationNamed != named || s.Slowed() != "none" {
+			t.Errorf("named %s: manifest %d %v %q, summary %d %v %q", named, m.Dilation, m.VirtualTime, m.DilationNamed, s.Dilation, s.VirtualTime, s.DilationNamed)
+		}
+		said, err := r.File(record.RunFile)
+		if err != nil || !strings.Contains(string(said), `"dilation": "`+named+`"`) {
+			t.Errorf("named %s: %s, %v", named, said, err)
+		}
+		least[named] = slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "at a dilation of 4096") })
+	}
+	if !least["4096"] || least["auto"] { // what it is named for
+		t.Errorf("warnings of the least rate: %v", least)
+	}
 }
 
 func TestQuickstartPassesInVirtualTimeWithTheSameRecordEachTime(t *testing.T) {

@@ -70,9 +70,12 @@ func (c Choice) check(s *Scenario, d loop.Dilation) error {
 	return s.doc.Locate("", c.Builder.Check(s, d))
 }
 
+// virtual says that the backend's time is: it has no dilation of its own.
+func (c Choice) virtual() bool { return c.Builder != nil && c.Builder.Virtual }
+
 // dilation is the scenario's, or the smallest that the machine sustains.
 func (c Choice) dilation(ctx context.Context, s *Scenario, p Progress) (loop.Dilation, error) {
-	if c.Builder.Virtual {
+	if c.virtual() {
 		return 1, nil
 	}
 	if s.Dilation != 0 {

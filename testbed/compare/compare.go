@@ -29,17 +29,20 @@ type Comparison struct {
 
 // Run is one of the runs.
 type Run struct {
-	Label    string        `json:"label"` // what tells it from the others: the backend, or the record's folder
-	Record   string        `json:"record"`
-	Name     string        `json:"name"`
-	Verdict  string        `json:"verdict"`
-	Backend  string        `json:"backend"`
-	Guest    bool          `json:"guest"`
-	Kernel   string        `json:"kernel"` // that the fabric lived on
-	Dilation uint32        `json:"dilation"`
-	Seed     uint64        `json:"seed"`
-	Hash     string        `json:"hash"`
-	Wall     time.Duration `json:"wall_ns"`
+	Label    string `json:"label"` // what tells it from the others: the backend, or the record's folder
+	Record   string `json:"record"`
+	Name     string `json:"name"`
+	Verdict  string `json:"verdict"`
+	Backend  string `json:"backend"`
+	Guest    bool   `json:"guest"`
+	Kernel   string `json:"kernel"`   // that the fabric lived on
+	Dilation uint32 `json:"dilation"` // 0: none, in virtual time
+	// DilationNamed is what the scenario or the command line said.
+	DilationNamed string `json:"dilation_named"`
+
+	Seed uint64        `json:"seed"`
+	Hash string        `json:"hash"`
+	Wall time.Duration `json:"wall_ns"`
 	// Fabric is the fabric time from the start of the workloads to the last event; 0: nothing ran.
 	Fabric   time.Duration `json:"fabric_ns"`
 	Problems []string      `json:"problems"`
@@ -133,7 +136,7 @@ func read(reg *metrics.Registry, r *record.Reader) (measured, Run, error) {
 	}
 	run := Run{
 		Record: r.Dir(), Name: m.sum.Name, Verdict: m.sum.Verdict, Backend: m.sum.Backend, Guest: m.sum.Guest, Kernel: r.Manifest().Host.Kernel,
-		Dilation: m.sum.Dilation, Seed: m.sum.Seed, Hash: m.sum.Hash, Wall: m.sum.Wall, Problems: m.sum.Problems, Warnings: m.sum.Warnings,
+		Dilation: m.sum.Dilation, DilationNamed: m.sum.DilationNamed, Seed: m.sum.Seed, Hash: m.sum.Hash, Wall: m.sum.Wall, Problems: m.sum.Problems, Warnings: m.sum.Warnings,
 	}
 	if n := len(events); n > 0 {
 		run.Fabric = max(0, events[n-1].At)

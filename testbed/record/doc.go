@@ -4,7 +4,7 @@
 //	manifest.json        versions, host, wall times, paths: what differs between two equal runs
 //	data/                what the scenario and the seed determine, in fabric time
 //	  scenario.yaml      the scenario as it was read
-//	  run.json           backend and seed
+//	  run.json           backend, seed and named dilation
 //	  topology.json      the topology, and plan.json its addresses and routes
 //	  events.jsonl       what happened, one JSON object a line, in order of time once the run is over
 //	  metrics.jsonl      readings before, during and after; a line during the run holds what changed

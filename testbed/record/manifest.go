@@ -22,8 +22,13 @@ type Manifest struct {
 	Guest      bool   `json:"guest"`
 	// GuestBoot is what the guest said of its boot: accelerator, tries, kernel, image.
 	GuestBoot json.RawMessage `json:"guest_boot,omitempty"`
-	Dilation  uint32          `json:"dilation"`
-	Seed      uint64          `json:"seed"`
+	// Dilation is wall time ÷ fabric time. Virtual time has none: it is 0 there, and VirtualTime is set.
+	Dilation    uint32 `json:"dilation"`
+	VirtualTime bool   `json:"virtual_time"`
+	// DilationNamed is what the scenario or the command line said: auto, or a power of two. In virtual time DCQCN's least rate and the timers of
+	// NICs like rxe follow from it.
+	DilationNamed string `json:"dilation_named"`
+	Seed          uint64 `json:"seed"`
 
 	Versions map[string]string `json:"versions"` // rocebed, commit, go, rdma-core…
 	Host     Host              `json:"host"`

@@ -20,9 +20,13 @@ type Summary struct {
 	Backend  string `json:"backend"`
 	Guest    bool   `json:"guest"`
 	Seed     uint64 `json:"seed"`
-	Dilation uint32 `json:"dilation"`
-	Record   string `json:"record"` // path of the record
-	Hash     string `json:"hash"`   // of its data/
+	Dilation uint32 `json:"dilation"` // wall time ÷ fabric time; 0 in virtual time, which has none
+	// VirtualTime says that nothing waited for a clock.
+	VirtualTime bool `json:"virtual_time"`
+	// DilationNamed is what the scenario or the command line said: auto, or a power of two; see Manifest.
+	DilationNamed string `json:"dilation_named"`
+	Record        string `json:"record"` // path of the record
+	Hash          string `json:"hash"`   // of its data/
 
 	Workloads    []Workload    `json:"workloads"`
 	Faults       []Fault       `json:"faults"`
@@ -39,6 +43,14 @@ type Summary struct {
 
 // JSON is the summary as an object for people and programs, a key a line.
 func (s *Summary) JSON() ([]byte, error) { return encode(s, "  ") }
+
+// Slowed is the run's dilation in words.
+func (s *Summary) Slowed() string {
+	if s.VirtualTime {
+		return "none"
+	}
+	return fmt.Sprint(s.Dilation)
+}
 
 // Clock says in a few words what time the run lived in.
 func (s *Summary) Clock() string {

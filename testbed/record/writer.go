@@ -20,7 +20,7 @@ import (
 // The files of data/.
 const (
 	ScenarioFile  = "scenario.yaml"
-	RunFile       = "run.json" // what the command line may have said instead of the scenario: backend and seed
+	RunFile       = "run.json" // what the command line may have said instead of the scenario: backend, seed and dilation
 	TopologyFile  = "topology.json"
 	PlanFile      = "plan.json"
 	EventsFile    = "events.jsonl"

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rocebed/rocebed/testbed/compare"
@@ -185,7 +186,10 @@ func facts(c *compare.Comparison) []fact {
 		return "this machine"
 	})
 	differ("dilation", func(r compare.Run) string {
-		if r.Backend == "sim" {
+		switch n, err := strconv.Atoi(r.DilationNamed); {
+		case r.Backend == "sim" && err == nil:
+			return "– (named: " + Count(int64(n)) + ")"
+		case r.Backend == "sim":
 			return "–"
 		}
 		return Count(int64(r.Dilation))

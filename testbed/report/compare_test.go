@@ -15,7 +15,7 @@ func comparison() *compare.Comparison {
 	yes, no := true, false
 	return &compare.Comparison{
 		Runs: []compare.Run{
-			{Label: "sim", Backend: "sim", Name: "quickstart", Verdict: record.Pass, Dilation: 1, Wall: 240 * time.Millisecond, Fabric: 5 * time.Millisecond, Record: "out/a"},
+			{Label: "sim", Backend: "sim", Name: "quickstart", Verdict: record.Pass, DilationNamed: "4096", Wall: 240 * time.Millisecond, Fabric: 5 * time.Millisecond, Record: "out/a"},
 			{Label: "kernel", Backend: "kernel", Guest: true, Name: "quickstart", Verdict: record.Fail, Dilation: 1024, Wall: 12 * time.Second, Record: "out/b", Problems: []string{"it went wrong " + strings.Repeat("and wrong ", 20)}},
 		},
 		SameScenario: true,
@@ -51,7 +51,7 @@ func TestRunsStandSideBySideInAHundredColumns(t *testing.T) {
 		}
 	}
 	got := regexp.MustCompile(` +`).ReplaceAllString(page.String(), " ")
-	for _, want := range []string{"PASS FAIL\n", "virtual time the guest", "12.6 Gbps 31.5 Gbps ×2.5 a\n", "2.30 ms –\n", " passed yes NO differ\n",
+	for _, want := range []string{"PASS FAIL\n", "virtual time the guest", "– (named: 4,096) 1,024", "12.6 Gbps 31.5 Gbps ×2.5 a\n", "2.30 ms –\n", " passed yes NO differ\n",
 		" ✓✗ workloads.all", `kernel: workloads["all-pairs"].errors = 3`, " –✓ delta", "✗ kernel: it went wrong", "different seeds", " a transport: on kernel rdma_rxe's", "record out/b"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -38,7 +38,7 @@ type junitFailure struct {
 // expectation, and one for the run itself, which holds its problems.
 func JUnit(s *record.Summary) ([]byte, error) {
 	suite := junitSuite{Name: s.Name, Time: fmt.Sprintf("%.3f", s.Wall.Seconds()), Properties: []junitProperty{
-		{"backend", s.Backend}, {"guest", fmt.Sprint(s.Guest)}, {"dilation", fmt.Sprint(s.Dilation)},
+		{"backend", s.Backend}, {"guest", fmt.Sprint(s.Guest)}, {"dilation", s.Slowed()}, {"dilation_named", s.DilationNamed},
 		{"seed", fmt.Sprint(s.Seed)}, {"hash", s.Hash},
 	}}
 	add := func(class, name string, ok bool, message, text string) {
