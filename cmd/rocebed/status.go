@@ -29,8 +29,12 @@ func newStatusCommand() *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show the testbeds that are up",
 		Long: `Show a testbed: its nodes with their namespaces, addresses and RDMA devices, its links, its time and whether the
-machine keeps up with it. Without a name, the only testbed there is, or a list. With --json and a name, one object; with
---json alone, a list.`,
+machine keeps up with it. Without a name, the only testbed there is where it is up, else a list: of testbeds that are up, busy (a run has
+it, or it is coming up or going down) or dead (rocebed clean removes what is left). With --json and a name, one object; with --json alone, a
+list. Each has its state.
+
+Exit codes: 0 the testbed is up, or the list was made, whatever is in it; 1 the testbed that was named is busy or dead, or did not answer; 2 wrong usage, or there is
+none of that name; 3 not root.`,
 		Example: `  rocebed status
   rocebed status lab --json | jq -r '.nodes[].ports[].rdma'
   rocebed status lab --metrics`,
@@ -53,10 +57,18 @@ machine keeps up with it. Without a name, the only testbed there is, or a list. 
 	return c
 }
 
-// entry is a testbed in a list.
+// The states of testbeds.
+const (
+	stateUp   = "up"
+	stateBusy = "busy" // a run has it, or it is coming up or going down
+	stateDead = "dead" // whoever held it has died and left it
+	stateGone = ""     // there is none any more
+)
+
+// entry is a testbed in a list, or one that isn't up.
 type entry struct {
 	Testbed string         `json:"testbed"`
-	State   string         `json:"state"` // up, busy (a run, or coming up or going down), dead
+	State   string         `json:"state"`
 	Keeper  int            `json:"keeper,omitempty"`
 	Status  *keeper.Status `json:"status,omitempty"`
 	Error   string         `json:"error,omitempty"`
@@ -67,12 +79,14 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 	if err != nil {
 		return rootsAlone(err)
 	}
-	if metrics || len(names) == 1 && !asJSON {
+	if metrics {
 		return showOne(ctx, "", asJSON, metrics)
 	}
 	all := []entry{}
 	for _, name := range names {
-		all = append(all, look(ctx, name))
+		if e := look(ctx, name); e.State != stateGone {
+			all = append(all, e)
+		}
 	}
 	if asJSON {
 		return json.NewEncoder(os.Stdout).Encode(all)
@@ -81,7 +95,15 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 		fmt.Println("no testbed is up ('rocebed up SCENARIO' makes one)")
 		return nil
 	}
-	return table(os.Stdout, func(w io.Writer) {
+	if len(all) == 1 && all[0].State == stateUp {
+		return showOne(ctx, all[0].Testbed, false, false)
+	}
+	return list(os.Stdout, all)
+}
+
+// list writes a table of testbeds, and why those that aren't up aren't.
+func list(out io.Writer, all []entry) error {
+	err := table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "TESTBED\tSTATE\tKEEPER\tBACKEND\tNODES\tLINKS\tSINCE")
 		for _, e := range all {
 			st := cmp.Or(e.Status, &keeper.Status{})
@@ -95,10 +117,20 @@ func showAll(ctx context.Context, asJSON, metrics bool) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Testbed, e.State, keeper, cmp.Or(where(st), "-"), len(st.Nodes), len(st.Links), since)
 		}
 	})
+	for i, e := range all {
+		if e.Error == "" {
+			continue
+		}
+		if i == 0 || all[i-1].Error == "" {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, e.Error)
+	}
+	return err
 }
 
 func look(ctx context.Context, name string) entry {
-	e := entry{Testbed: name, State: "up"}
+	e := entry{Testbed: name, State: stateUp}
 	if pid, living := linux.Living(name); living {
 		e.Keeper = pid
 	}
@@ -110,17 +142,33 @@ func look(ctx context.Context, name string) entry {
 			return e
 		}
 	}
-	e.State, e.Error = "busy", err.Error()
-	if errors.Is(err, keeper.ErrDead) {
-		e.State = "dead"
+	e.State, e.Error = stateBusy, err.Error()
+	switch {
+	case errors.Is(err, keeper.ErrDead):
+		e.State = stateDead
+	case errors.Is(err, keeper.ErrNone):
+		e.State = stateGone
 	}
 	return e
+}
+
+// notUp says of a testbed that was named and is there, but not up, what it is.
+func notUp(ctx context.Context, name string, err error, asJSON bool) error {
+	if !errors.Is(err, keeper.ErrBusy) && !errors.Is(err, keeper.ErrDead) {
+		return err
+	}
+	if name != "" && asJSON {
+		if jerr := json.NewEncoder(os.Stdout).Encode(look(ctx, name)); jerr != nil {
+			return jerr
+		}
+	}
+	return withCode(exitFailed, err)
 }
 
 func showOne(ctx context.Context, name string, asJSON, metrics bool) error {
 	c, err := find(name)
 	if err != nil {
-		return err
+		return notUp(ctx, name, err, asJSON)
 	}
 	if metrics {
 		m, err := c.Metrics(ctx)
@@ -134,7 +182,10 @@ func showOne(ctx context.Context, name string, asJSON, metrics bool) error {
 		return withCode(exitFailed, err)
 	}
 	if asJSON {
-		return json.NewEncoder(os.Stdout).Encode(st)
+		return json.NewEncoder(os.Stdout).Encode(struct {
+			State string `json:"state"`
+			keeper.Status
+		}{stateUp, st})
 	}
 	if err := describe(os.Stdout, &st); err != nil {
 		return err
