@@ -29,6 +29,17 @@ type diagnosis struct {
 	Features []kernel.Feature `json:"features"`
 	// GuestFeatures are what booting a microVM takes.
 	GuestFeatures []kernel.Feature `json:"guest_features"`
+	// Dead are testbeds whose keeper, or whose run, has died and left them on this machine.
+	Dead []remain `json:"dead_testbeds"`
+	// Unseen is why testbeds can't be looked at: they are root's.
+	Unseen string `json:"testbeds_unseen,omitempty"`
+}
+
+// remain is a testbed that nobody holds any more.
+type remain struct {
+	Testbed string `json:"testbed"`
+	Left    int    `json:"left"` // things that it left on the machine
+	Get     string `json:"get"`  // what removes them
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -38,7 +49,7 @@ func newDoctorCommand() *cobra.Command {
 		Short: "Say what this machine can do, what is missing, what that costs and how to get it",
 		Long: `Say which backends run on this machine. Then try every feature that rocebed uses by using it, in a network namespace of its own that is gone afterwards,
 and say what is missing, what that costs and how to get it. Nothing on the machine is changed, except that the kernel may
-load modules.
+load modules. It warns of testbeds whose keeper, or whose run, has died and left something behind.
 
 Exit code 0: the kernel backend runs here, on this machine's kernel or in the guest. 3: it runs nowhere yet; the others may.`,
 		Example: "  sudo rocebed doctor\n  sudo rocebed doctor --json | jq '.features[] | select(.present | not)'",
@@ -70,6 +81,7 @@ func diagnose(ctx context.Context) diagnosis {
 	}
 	d := diagnosis{Backends: testbed.Abilities(ctx), Features: kernel.Probe(ctx), GuestFeatures: guestFeatures()}
 	d.judge()
+	d.Dead, d.Unseen = remains()
 	return d
 }
 
@@ -154,6 +166,7 @@ func (d diagnosis) print(w io.Writer) error {
 	d.backends(p)
 	p.table("This machine's kernel", d.Features)
 	p.table("The guest", d.GuestFeatures)
+	d.remains(p)
 	switch {
 	case d.Kernel:
 		p.line("The kernel backend runs on this machine's own kernel.")
@@ -178,6 +191,22 @@ func (d diagnosis) backends(p *lines) {
 			mark, text = "no", b.Why
 		}
 		p.line("  %-6s  %-7s  %s", b.Backend, mark, text)
+	}
+	p.line("")
+}
+
+// remains warns of testbeds that died.
+func (d diagnosis) remains(p *lines) {
+	if len(d.Dead) == 0 && d.Unseen == "" {
+		return
+	}
+	p.line("Testbeds")
+	for _, r := range d.Dead {
+		p.line("  %s  DEAD     its keeper, or its run, has died and left %d things on this machine", r.Testbed, r.Left)
+		p.line("%s           get:  %s", strings.Repeat(" ", len(r.Testbed)), r.Get)
+	}
+	if d.Unseen != "" {
+		p.line("  not looked at: %s", d.Unseen)
 	}
 	p.line("")
 }

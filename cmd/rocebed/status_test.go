@@ -84,3 +84,39 @@ func TestATestbedWhoseKeeperWasKilledIsDead(t *testing.T) {
 	}
 	oneIs(t, name, stateDead, 1, "rocebed clean")
 }
+
+func TestDoctorWarnsOfATestbedThatDied(t *testing.T) {
+	name := fmt.Sprintf("d%d-dead", os.Getpid())
+	st := upOnSoft(t, name)
+	dead := func() (r remain, found bool) {
+		_, out, errs := invoke(t, "doctor", "--json")
+		var d diagnosis
+		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Dead == nil {
+			t.Fatalf("%v, %q %q", err, out, errs)
+		}
+		i := slices.IndexFunc(d.Dead, func(r remain) bool { return r.Testbed == name })
+		if i < 0 {
+			return r, false
+		}
+		return d.Dead[i], true
+	}
+	if r, found := dead(); found {
+		t.Errorf("a testbed that is up: %+v", r)
+	}
+	if err := unix.Kill(st.Keeper, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = unix.Wait4(st.Keeper, nil, 0, nil) // until then it is living
+	if r, found := dead(); !found || r.Left == 0 || r.Get != "rocebed clean "+name {
+		t.Errorf("its keeper is dead: found %v, %+v", found, r)
+	}
+	if _, out, _ := invoke(t, "doctor"); !strings.Contains(out, "  "+name+"  DEAD ") || !strings.Contains(out, "get:  rocebed clean "+name+"\n") {
+		t.Errorf("doctor said %s", out)
+	}
+	if code, _, errs := invoke(t, "clean", name); code != 0 {
+		t.Errorf("clean: exit code %d, %q", code, errs)
+	}
+	if r, found := dead(); found {
+		t.Errorf("it was cleaned: %+v", r)
+	}
+}
