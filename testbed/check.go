@@ -97,6 +97,9 @@ func (c *checker) check() {
 	if s.Topology != nil && c.sound("nics") && c.sound("switches") {
 		c.take("", (&fabric.Settings{NICs: s.NICs, Switches: s.Switches}).CheckNodes(s.Topology))
 	}
+	if s.Plan != nil && c.sound("switches") {
+		c.take("", sim.CheckSwitches(s.Plan, &s.Switches))
+	}
 	if s.Plan != nil && c.sound("nics") {
 		c.lines()
 	}

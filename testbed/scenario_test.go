@@ -62,6 +62,9 @@ func TestAnErrorHasItsPlaceAndASuggestion(t *testing.T) {
 		{"kind: loss", "kind: loss\n    name: again", "15:5", "given twice"},
 		{"faults:", "nics: {rdma: sharde}\nfaults:", "12:8", `did you mean "shared"`},
 		{"faults:", "switches: {ecn: {kmin: 9KB, kmax: 5KB, pmax: 1%}}\nfaults:", "12:18", "below kmax"},
+		{"faults:", "switches: {watchdog: {detect: 1ms}}\nfaults:", "12:12", "a port that nobody pauses needs no watchdog"},
+		{"faults:", "switches: {pfc: {}, override: [{node: leaf1, memory: 1MB, pfc: {headroom: 2MB}}]}\nfaults:", "12:46", "reserves and headroom of 4 ports take 8"},
+		{"faults:", "switches: {alpha: 1/2}\nfaults:", "12:12", "give memory or pfc"},
 		{"dilation: 1024", "backend: karnel", "3:10", `did you mean "kernel"`},
 	} {
 		source := strings.Replace(good, c.old, c.new, 1)

@@ -25,7 +25,7 @@ func CheckNICs(s *fabric.NICSettings) error {
 	return errors.Join(errs...)
 }
 
-// refusal is a setting that a software switch doesn't take, or that would change nothing.
+// refusal is a setting that a switch doesn't take, or that would change nothing.
 type refusal struct {
 	key string
 	has func(*fabric.SwitchModel) bool // gives it
@@ -33,11 +33,16 @@ type refusal struct {
 	why string
 }
 
-var refusals = []refusal{
+// inSoftware are a software switch's.
+var inSoftware = []refusal{
 	{"ecn.marker", func(m *fabric.SwitchModel) bool { return red(m.ECN) }, nil, byLot},
 	{"queues", func(m *fabric.SwitchModel) bool {
 		return slices.ContainsFunc(m.Queues, func(q fabric.QueueSettings) bool { return red(q.ECN) })
 	}, nil, byLot},
+}
+
+// anywhere are every switch's.
+var anywhere = []refusal{
 	{"alpha", func(m *fabric.SwitchModel) bool { return m.Alpha != 0 }, unshared, ofShared},
 	{"reserved", func(m *fabric.SwitchModel) bool { return m.Reserved != nil }, unshared, ofShared},
 	{"queues", func(m *fabric.SwitchModel) bool {
@@ -59,21 +64,27 @@ func unshared(m *fabric.SwitchModel) bool { return !shared(m) }
 // CheckSettings refuses what of NIC and switch settings software NICs and switches can't do, by key from the
 // scenario's top. made says which nodes of the plan are software.
 func CheckSettings(plan *topo.Plan, s *fabric.Settings, made func(*topo.Node) bool) error {
+	return errors.Join(CheckNICs(&s.NICs), checkSwitches(plan, &s.Switches, made, append(slices.Clone(inSoftware), anywhere...)))
+}
+
+// CheckSwitches refuses switch settings that no backend can have, by key from the scenario's top.
+func CheckSwitches(plan *topo.Plan, s *fabric.SwitchSettings) error {
+	return checkSwitches(plan, s, func(*topo.Node) bool { return true }, anywhere)
+}
+
+func checkSwitches(plan *topo.Plan, s *fabric.SwitchSettings, made func(*topo.Node) bool, refusals []refusal) error {
 	var errs []error
-	if err := CheckNICs(&s.NICs); err != nil {
-		errs = append(errs, err)
-	}
 	told := map[string]bool{}
 	for _, n := range plan.Topology.Switches() {
 		if !made(n) {
 			continue
 		}
-		m := s.Switches.Of(n.Name)
+		m := s.Of(n.Name)
 		for _, r := range refusals {
 			if !r.has(&m) || r.bad != nil && !r.bad(&m) {
 				continue
 			}
-			at := s.Switches.Section(n.Name, r.has) + "." + r.key
+			at := s.Section(n.Name, r.has) + "." + r.key
 			if !told[at] {
 				errs = append(errs, strict.At(at, "%s: %s", n.Name, r.why))
 			}
@@ -87,9 +98,13 @@ func CheckSettings(plan *topo.Plan, s *fabric.Settings, made func(*topo.Node) bo
 		if !made(n) {
 			continue
 		}
-		m := s.Switches.Of(n.Name)
+		m := s.Of(n.Name)
 		if _, err := SwitchSettings(&m, plan, n); err != nil {
-			return strict.At("switches", "%s: %w", n.Name, err) // the others are most likely the same
+			at := "switches"
+			if m.Memory != 0 {
+				at = s.Section(n.Name, func(m *fabric.SwitchModel) bool { return m.Memory != 0 }) + ".memory"
+			}
+			return strict.At(at, "%s: %w", n.Name, err) // the others are most likely the same
 		}
 	}
 	return nil

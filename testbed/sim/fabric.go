@@ -50,6 +50,11 @@ func (c *Config) Check() error {
 // CheckNICs refuses NICs that there can't be on any backend, by key from the scenario's top.
 func CheckNICs(s *fabric.NICSettings) error { return silicon.CheckNICs(s) }
 
+// CheckSwitches refuses switch settings that there can't be on any backend, by key from the scenario's top.
+func CheckSwitches(plan *topo.Plan, s *fabric.SwitchSettings) error {
+	return silicon.CheckSwitches(plan, s)
+}
+
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when
 // it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
