@@ -264,11 +264,12 @@ func TestProgramsSlowDownWhereTheirPacketsAreMarked(t *testing.T) {
 			if least := slices.Min(sent); least*uint64(len(sent)) < sum/2 {
 				t.Errorf("the link was shared as %v packets: one had less than half of its fair share", sent)
 			}
-			// What the programs report is of a few messages at such rates, so the link itself is asked.
+			// What the programs report is of a few messages at such rates, so the link itself is asked. How full it is once rates have settled is for
+			// suites/agreement, too: here nobody is throttled without end.
 			carried := counts[sink].rate()
 			if err := f.KeepUp(); err != nil {
 				t.Logf("the link of 10 Gb/s carried %.3g b/s: %v", carried, err)
-			} else if carried < 6e9 {
+			} else if carried < 10e9/3 {
 				t.Errorf("the link of 10 Gb/s carried %.3g b/s", carried)
 			}
 			var handled, heard uint64

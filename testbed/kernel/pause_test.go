@@ -77,14 +77,14 @@ func TestAFabricWhoseAgentDiesRunsOnUnpaused(t *testing.T) {
 		t.Errorf("the agent is dead: cause %v, kept up %v", f.Cause(), f.KeepUp())
 	}
 	// Pauses come still, from the switch's own programs, and nobody ends them: a host sends all the same while it is paused, which it never
-	// does while the agent lives.
+	// does while the agent lives. Headroom may run out then, and a message's last packet with it.
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for range 4 {
 			both := make(chan struct{})
-			go func() { defer close(both); write(t, f, "h2", "h3", 1<<17, 4, 4, patient) }()
-			write(t, f, "h1", "h3", 1<<17, 4, 4, patient)
+			go func() { defer close(both); write(t, f, "h2", "h3", 1<<17, 4, 4, hasty) }()
+			write(t, f, "h1", "h3", 1<<17, 4, 4, hasty)
 			<-both
 		}
 	}()
