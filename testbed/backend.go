@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -36,6 +37,8 @@ type Builder struct {
 	// Check refuses what of a scenario the backend can't do at a dilation, before anything is
 	// created: node kinds, features, faults. Its errors are strict.PathErrors from the scenario's top.
 	Check func(s *Scenario, d loop.Dilation) error
+	// Reaction is how long a pause that a switch sends may take to be obeyed at a dilation, in fabric time; nil: it is obeyed at once.
+	Reaction func(n *topo.Node, d loop.Dilation) time.Duration
 	// Calibrate is the smallest dilation at which this machine carries the scenario. A Virtual backend has none.
 	Calibrate func(ctx context.Context, s *Scenario) (loop.Dilation, string, error)
 	// Build brings the fabric up. What it made is gone again when it returns an error.

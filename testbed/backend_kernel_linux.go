@@ -21,6 +21,7 @@ func init() {
 		Lacks:     kernelLacks,
 		CheckName: linux.CheckName,
 		Check:     kernelCheck,
+		Reaction:  kernel.Reaction,
 		Calibrate: calibrate,
 		Build:     buildKernel,
 	})

@@ -194,6 +194,9 @@ func (r *run) onFabric(ctx context.Context) *traffic {
 	if !r.choice.virtual() {
 		r.manifest.Dilation = uint32(dilation)
 	}
+	for _, p := range r.choice.doubts(r.s, dilation) {
+		r.warning(doubted(p))
+	}
 	fab, err := r.choice.build(ctx, r.s, dilation, r.opt.Testbed, phased{r}, r.opt.Log)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), ErrInterrupted):

@@ -57,6 +57,9 @@ func Up(ctx context.Context, s *Scenario, opt UpOptions) (fabric.Fabric, Choice,
 	if err != nil {
 		return nil, choice, err
 	}
+	for _, p := range choice.doubts(s, d) {
+		opt.Progress.Note("warning: " + doubted(p))
+	}
 	fab, err := choice.build(ctx, s, d, opt.Testbed, opt.Progress, opt.Log)
 	return fab, choice, err
 }

@@ -23,6 +23,9 @@ const (
 	defaultTrafficClass   = 106
 )
 
+// TrafficClass is that of a workload's packets: DSCP × 4 + ECN.
+func TrafficClass(s *Spec) uint8 { return uint8(value(s.QP.TrafficClass, defaultTrafficClass)) }
+
 // op is what the workload's queue pairs do.
 func (s *Spec) op() Op {
 	switch s.Kind {
@@ -143,7 +146,7 @@ func (s *Spec) attr(dev verbs.DeviceAttr, mtu, index int) verbs.QPAttr {
 		RetryCnt:        uint8(value(s.QP.RetryCnt, defaultRetryCnt)),
 		RNRRetry:        uint8(value(s.QP.RNRRetry, defaultRNRRetry)),
 		MinRNRTimer:     uint8(value(s.QP.MinRNRTimer, defaultMinRNRTimer)),
-		AH:              verbs.AHAttr{HopLimit: 64, TrafficClass: uint8(value(s.QP.TrafficClass, defaultTrafficClass)), FlowLabel: uint32(label)},
+		AH:              verbs.AHAttr{HopLimit: 64, TrafficClass: TrafficClass(s), FlowLabel: uint32(label)},
 	}
 }
 

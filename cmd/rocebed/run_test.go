@@ -81,6 +81,23 @@ func TestValidateSaysItAsJSON(t *testing.T) {
 	}
 }
 
+func TestValidateWarnsOfWhatIsHardlyMeant(t *testing.T) {
+	path := edited(t, "workloads:", "switches: {pfc: {headroom: 1KB}}\nworkloads:")
+	code, stdout, stderr := invoke(t, "validate", path)
+	if code != 0 || !strings.Contains(stdout, "quickstart with") || !strings.Contains(stderr, "edited.yaml:") || !strings.Contains(stderr, ": warning: ") || !strings.Contains(stderr, "1KB of headroom") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = invoke(t, "validate", "--json", path, quickstart)
+	var got struct {
+		Valid              bool
+		Problems, Warnings []placed
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || stderr != "" || !got.Valid || len(got.Problems) != 0 ||
+		len(got.Warnings) != 1 || got.Warnings[0].Line == 0 || got.Warnings[0].Path != "switches.pfc.headroom" {
+		t.Errorf("exit code %d, %v, %+v, stderr %q", code, err, got, stderr)
+	}
+}
+
 func TestValidateSaysWhatTheNamedBackendCannotDo(t *testing.T) {
 	pfc, file := edited(t, "workloads:", "switches: {pfc: {priorities: [3]}}\nworkloads:"), "edited.yaml:"
 	named := edited(t, "dilation: 1024", "backend: sim\nnics: {process: true}")

@@ -164,6 +164,14 @@ const leastReaction = 100 * time.Millisecond
 // reaction is that in fabric time.
 func (c *Config) reaction() time.Duration { return c.Dilation.Fabric(leastReaction) }
 
+// Reaction is how long a pause that a switch sends is given to be obeyed at a dilation, in fabric time.
+func Reaction(n *topo.Node, d loop.Dilation) time.Duration {
+	if kindOf(n) != topo.LinuxSwitch {
+		return 0
+	}
+	return d.Fabric(leastReaction)
+}
+
 // mostReaction is what a pause may take to be obeyed where the dilation is ours to choose, in fabric time: two CNP intervals of DCQCN's. At 10 Gb/s
 // 125 KB arrive meanwhile.
 const mostReaction = 100 * time.Microsecond

@@ -55,6 +55,17 @@ func CheckSwitches(plan *topo.Plan, s *fabric.SwitchSettings) error {
 	return silicon.CheckSwitches(plan, s)
 }
 
+// Doubts are settings that can be had on any backend and hardly be meant: see silicon.Doubts.
+func Doubts(plan *topo.Plan, s *fabric.Settings, sent Sent, reaction func(*topo.Node) time.Duration) error {
+	return silicon.Doubts(plan, s, sent, reaction)
+}
+
+// Sent is what a scenario sends, for Doubts, and Class the traffic of a workload.
+type (
+	Sent  = silicon.Sent
+	Class = silicon.Class
+)
+
 // CheckFault refuses a fault that this backend can't make. What depends on other faults in force is refused when
 // it is applied.
 func (c *Config) CheckFault(spec faults.Spec) error {
