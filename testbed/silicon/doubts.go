@@ -223,7 +223,7 @@ func (d *doubts) headroom(at string, ports []topo.PlanPort, given topo.Bytes, re
 		if reaction > 0 {
 			within = fmt.Sprintf(", pauses obeyed within %v", reaction)
 		}
-		d.tell(at, "", "%s: %v of headroom is less than what may still come in after a pause was sent, %v (%v, %v away, MTU %d%s): packets are lost, although the priority is lossless; leave the key out for what it takes",
+		d.tell(at, "", "%s: %v of headroom is less than what may still come in after a pause was sent, %v (%v, %v away, MTU %d%s): packets can be lost, although the priority is lossless; leave the key out for what it takes",
 			p.Ref, given, topo.Bytes(need), l.Rate, l.Delay, l.MTU, within)
 	}
 }
