@@ -93,7 +93,7 @@ func (c *collector) enginePort(n *topo.Node, ref topo.PortRef, r *engine.Reading
 		c.add("rp_cnp_handled", float64(d.CNPHandled), ref.Node, ref.Port)
 		c.add("rp_cnp_ignored", float64(d.CNPIgnored), ref.Node, ref.Port)
 		if d.NoFlow > 0 {
-			c.f.warn(fmt.Sprintf("%s: more than %d queue pairs were below line rate at once: those beyond went on at line rate", ref, c.f.cfg.flows/2))
+			c.f.warn(fmt.Sprintf("%s: more than %d queue pairs were below line rate at once: those beyond went on at line rate", ref, c.f.cfg.flows))
 		}
 		c.add("roce_unmapped", float64(d.Unmapped), ref.Node, ref.Port)
 	}

@@ -28,7 +28,7 @@ type Config struct {
 	// Faults are those that are known beforehand: ports become what they take.
 	Faults []faults.Spec
 	engine bool // the ports are the engine's
-	flows  int  // queue pairs' directions that may be below line rate at once; 0: mostFlows
+	flows  int  // queue pairs that may be below line rate at once; 0: mostFlows
 
 	// Log says what is being done; nil: slog.Default.
 	Log *slog.Logger

@@ -19,7 +19,7 @@ import (
 const (
 	switchSlots = 8192
 	hostSlots   = 1 << 15
-	mostFlows   = 1 << 14
+	mostFlows   = 1 << 13
 )
 
 // openEngine opens the port engine where the settings take it, and numbers its ports.

@@ -138,7 +138,7 @@ func TestQueuePairsCostNothingUntilACNPComesForThem(t *testing.T) {
 // A fabric that can pace no more queue pairs says so in its record, as it does of a least rate that is not the profile's.
 func TestWhatDCQCNCannotDoHereIsWarnedOf(t *testing.T) {
 	f := build(t, star(2, 10*topo.Gbps, time.Microsecond), Config{
-		Dilation: 1024, flows: 2,
+		Dilation: 1024, flows: 1,
 		NICs: fabric.NICSettings{NICModel: fabric.NICModel{DCQCN: &fabric.DCQCNSettings{Profile: "paper"}}},
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

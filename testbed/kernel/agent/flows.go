@@ -37,19 +37,19 @@ type flows struct {
 	last     loop.Time // of the reaction points' events
 
 	byQPN map[uint32]*flow // by local queue pair
-	owner map[source]*flow // who has the engine's flows to a queue pair
+	owner map[source]*flow // who has the engine's flow to a queue pair
 	due   dueFlows
 
 	without uint64 // times that a flow could not be given a rate
 }
 
-// flow is a queue pair's reaction point and, while it is limited, its flows in the engine.
+// flow is a queue pair's reaction point and, while it is limited, its flow in the engine, which has its requests and its responses.
 type flow struct {
 	rp      dcqcn.RP
 	qpn     uint32
 	to      source
-	engine  [2]paced      // requests, responses; nil: not open
-	sent    [2]uint64     // bytes that the reaction point has heard of
+	engine  paced         // nil: not open
+	sent    uint64        // bytes that the reaction point has heard of
 	rate    dcqcn.Rate    // that the engine has; 0: it is to be told
 	without bool          // the engine had no flow for it
 	gone    bool          // the queue pair is: it only waits for its last packets
@@ -110,21 +110,17 @@ func (s *flows) cnp(at time.Duration, qpn uint32, to source) error {
 	return s.pace(f, at)
 }
 
-// count tells a reaction point what its flows have sent.
+// count tells a reaction point what its flow has sent.
 func (s *flows) count(f *flow, now loop.Time) error {
-	var sent uint64
-	for i, p := range f.engine {
-		if p == nil {
-			continue
-		}
-		r, err := p.Read()
-		if err != nil {
-			return err
-		}
-		sent += r.TxBytes - f.sent[i]
-		f.sent[i] = r.TxBytes
+	if f.engine == nil {
+		return nil
 	}
-	if sent > 0 {
+	r, err := f.engine.Read()
+	if err != nil {
+		return err
+	}
+	if sent := r.TxBytes - f.sent; sent > 0 {
+		f.sent = r.TxBytes
 		f.rp.OnSent(now, dcqcn.Bytes(sent))
 	}
 	return nil
@@ -157,16 +153,9 @@ func (s *flows) limit(f *flow) error {
 		s.owner[f.to] = f
 		s.forget(o)
 	}
-	for i, p := range f.engine {
-		if p != nil {
-			if f.rate != f.rp.Rate() {
-				if err := p.SetRate(rateOf(rate)); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		p, err := s.open(engine.FlowKey{Port: s.port.Number, To: f.to.addr, QPN: f.to.qpn, Responses: i == 1}, rate)
+	switch {
+	case f.engine == nil:
+		p, err := s.open(engine.FlowKey{Port: s.port.Number, To: f.to.addr, QPN: f.to.qpn}, rate)
 		if errors.Is(err, engine.ErrFlows) {
 			if !f.without {
 				s.without++
@@ -177,8 +166,12 @@ func (s *flows) limit(f *flow) error {
 		if err != nil {
 			return err
 		}
-		f.engine[i], f.sent[i] = p, 0
+		f.engine, f.sent = p, 0
 		s.owner[f.to] = f
+	case f.rate != f.rp.Rate():
+		if err := f.engine.SetRate(rateOf(rate)); err != nil {
+			return err
+		}
 	}
 	f.rate, f.without = f.rp.Rate(), false
 	return nil
@@ -189,24 +182,17 @@ func (s *flows) wall(r dcqcn.Rate) uint64 { return max(uint64(r)/uint64(s.dilati
 
 // release lets a flow go back to the port's queue, once nothing of it waits apart.
 func (s *flows) release(f *flow, now time.Duration) error {
-	waits := false
-	for i, p := range f.engine {
-		if p == nil {
-			continue
-		}
-		closed, err := p.Close()
+	f.rate = 0
+	if f.engine != nil {
+		closed, err := f.engine.Close()
 		if err != nil {
 			return err
 		}
-		if closed {
-			f.engine[i], f.sent[i] = nil, 0
+		if !closed {
+			s.due.set(f, now+countEvery)
+			return nil
 		}
-		waits = waits || !closed
-	}
-	f.rate = 0
-	if waits {
-		s.due.set(f, now+countEvery)
-		return nil
+		f.engine, f.sent = nil, 0
 	}
 	if s.owner[f.to] == f {
 		delete(s.owner, f.to)
@@ -219,13 +205,13 @@ func (s *flows) release(f *flow, now time.Duration) error {
 	return nil
 }
 
-// drop forgets a flow whose queue pair is gone. What of it waits still goes as fast as the line lets it, and then its engine's flows are others'.
+// drop forgets a flow whose queue pair is gone. What of it waits still goes as fast as the line lets it, and then its flow in the engine is others'.
 func (s *flows) drop(f *flow, now time.Duration) error {
 	s.forget(f)
 	return s.release(f, now)
 }
 
-// forget takes a flow's queue pair for gone. Its engine's flows are not closed.
+// forget takes a flow's queue pair for gone. Its flow in the engine is not closed.
 func (s *flows) forget(f *flow) {
 	if s.byQPN[f.qpn] == f {
 		delete(s.byQPN, f.qpn)

@@ -123,21 +123,14 @@ func (d *desk) pass(t *testing.T, wall time.Duration) {
 
 func (d *desk) at(t *testing.T, remote uint32) topo.Rate {
 	t.Helper()
-	var rates []topo.Rate
-	for _, responses := range []bool{false, true} {
-		f := d.shelf.flows[engine.FlowKey{Port: 1, To: far, QPN: remote, Responses: responses}]
-		if f == nil {
-			t.Fatalf("QP %#x has no rate of its own", remote)
-		}
-		rates = append(rates, f.rate)
+	f := d.shelf.flows[engine.FlowKey{Port: 1, To: far, QPN: remote}]
+	if f == nil {
+		t.Fatalf("QP %#x has no rate of its own", remote)
 	}
-	if rates[0] != rates[1] {
-		t.Fatalf("requests at %v, responses at %v", rates[0], rates[1])
-	}
-	return rates[0]
+	return f.rate
 }
 
-func TestACNPLimitsRequestsAndResponsesUntilTheQueuePairIsAtLineRateAgain(t *testing.T) {
+func TestACNPLimitsAQueuePairUntilItIsAtLineRateAgain(t *testing.T) {
 	d := newDesk(t, 100, nil)
 	d.qps[17] = 33
 	d.tell(t, 17, time.Second)
@@ -154,16 +147,16 @@ func TestACNPLimitsRequestsAndResponsesUntilTheQueuePairIsAtLineRateAgain(t *tes
 	}
 	d.pass(t, 2*time.Minute)
 	if len(d.shelf.flows) > 0 {
-		t.Errorf("at line rate again, it has %d flows of the engine", len(d.shelf.flows))
+		t.Errorf("at line rate again, the engine has %d flows", len(d.shelf.flows))
 	}
 }
 
-func TestTheByteCounterHearsOfBothDirections(t *testing.T) {
+func TestTheByteCounterHearsOfWhatIsSent(t *testing.T) {
 	d := newDesk(t, 100, func(p *dcqcn.Params) { p.RPGTimeReset = 0 })
 	d.qps[17] = 33
 	d.tell(t, 17, time.Second)
 	for _, f := range d.shelf.flows {
-		f.sent += 6_000_000 // 10 MB is an increase
+		f.sent += 12_000_000 // 10 MB is an increase
 	}
 	before := d.at(t, 33)
 	d.pass(t, 2*countEvery)
@@ -173,18 +166,18 @@ func TestTheByteCounterHearsOfBothDirections(t *testing.T) {
 }
 
 func TestAReleasedFlowIsOthersOnlyOnceNothingOfItWaits(t *testing.T) {
-	d := newDesk(t, 2, nil)
+	d := newDesk(t, 1, nil)
 	d.qps[17], d.qps[18] = 33, 34
 	d.tell(t, 17, time.Second)
 	for _, f := range d.shelf.flows {
 		f.waiting = 3
 	}
 	d.pass(t, 2*time.Minute)
-	if len(d.shelf.flows) != 2 {
-		t.Fatalf("%d flows are left of 2 that have packets", len(d.shelf.flows))
+	if len(d.shelf.flows) != 1 {
+		t.Fatalf("%d flows are left of one that has packets", len(d.shelf.flows))
 	}
 	d.tell(t, 18, time.Second)
-	if d.without != 1 || len(d.shelf.flows) != 2 {
+	if d.without != 1 || len(d.shelf.flows) != 1 {
 		t.Errorf("with no room, %d went without and there are %d flows", d.without, len(d.shelf.flows))
 	}
 	for _, f := range d.shelf.flows {
@@ -203,10 +196,10 @@ func TestAReleasedFlowIsOthersOnlyOnceNothingOfItWaits(t *testing.T) {
 }
 
 func TestAFlowThatIsStillBeingReleasedIsLimitedAgainByTheSame(t *testing.T) {
-	d := newDesk(t, 2, nil)
+	d := newDesk(t, 1, nil)
 	d.qps[17] = 33
 	d.tell(t, 17, time.Second)
-	d.shelf.flows[engine.FlowKey{Port: 1, To: far, QPN: 33}].waiting = 1 // its responses are released at once
+	d.shelf.flows[engine.FlowKey{Port: 1, To: far, QPN: 33}].waiting = 1
 	d.pass(t, 2*time.Minute)
 	if len(d.shelf.flows) != 1 {
 		t.Fatalf("%d flows", len(d.shelf.flows))

@@ -69,6 +69,7 @@ struct qdisc_skb_cb {
 	struct {
 		unsigned int pkt_len;
 	};
+	unsigned char data[20]; /* to programs at a hook: cb */
 };
 
 struct qdisc_skb_head {

@@ -102,6 +102,8 @@ struct group {
 	__u32 told;        /* the peer has been told */
 	__u64 tx_pause;    /* pause frames that told it; the agent's come besides */
 	__u64 frames, watched; /* that came in by it; and of them those of the port's watched DSCPs */
+	__u32 next;        /* in its node's list of paused groups; 0: the last */
+	__u32 listed;      /* it is in it; perhaps its pause is over */
 };
 
 struct port_state {
@@ -122,9 +124,10 @@ struct port_state {
 
 struct node {
 	struct bpf_spin_lock lock;
-	__u32 pad;
+	__u32 paused;      /* the first of a list of groups, by their index in groups; 0: none */
 	__u64 used;        /* of it */
 	__u64 total, high; /* all that waits, and the most of it */
+	__u64 resume;      /* with less than that used one of paused may go on */
 };
 
 struct slot {
@@ -138,25 +141,25 @@ struct slot {
 	__u8  pad;
 };
 
-/* A flow is what a queue pair sends in one direction: its requests, or its responses. */
+/* What a queue pair sends has one rate and one clock, as a NIC has one limiter a queue pair. It waits as two flows, for a pause or a READ of the
+ * one must not hold the other up: those of queue pair n (from 1 on) are 2n - 1, its requests, and 2n, its responses. */
 struct flow_key {
 	__u8  daddr[16];   /* IPv4 as ::ffff:a.b.c.d */
 	__u32 qpn;
 	__u16 port;
-	__u8  responses;
-	__u8  pad;
+	__u16 pad;
 };
 
 struct flow {
 	__u32 after_it, before_it; /* in its queue's ring, by number from 1 on */
 	struct list list;
 	__u64 bytes;       /* waiting */
-	__u64 next;        /* when it may send again */
+	__u64 next;        /* when the queue pair may send again: that of its requests counts */
 	__u64 after;       /* frames that must have left the FIFO before it begins */
 	__u64 tx_frames, tx_bytes;
 };
 
-struct flow_conf {
+struct pace_conf {   /* of a queue pair */
 	__u64 cost;        /* ns << 16 a byte; 0: as fast as the line */
 	__u32 closing;     /* as soon as nothing waits its frames go into the FIFO again */
 	__u32 pad;

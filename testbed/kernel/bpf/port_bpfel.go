@@ -20,8 +20,6 @@ const (
 	PortMapArrivals      = "arrivals"
 	PortMapDepartures    = "departures"
 	PortMapEvents        = "events"
-	PortMapFlowConfs     = "flow_confs"
-	PortMapFlowNumbers   = "flow_numbers"
 	PortMapFlows         = "flows"
 	PortMapGroups        = "groups"
 	PortMapLease         = "lease"
@@ -29,6 +27,8 @@ const (
 	PortMapMemories      = "memories"
 	PortMapNodes         = "nodes"
 	PortMapNotices       = "notices"
+	PortMapPaceConfs     = "pace_confs"
+	PortMapPaceNumbers   = "pace_numbers"
 	PortMapPortConfs     = "port_confs"
 	PortMapPortStates    = "port_states"
 	PortMapRocebedPort   = "rocebed_port"
@@ -42,6 +42,7 @@ const (
 	PortProgPortEnqueue  = "port_enqueue"
 	PortProgPortInit     = "port_init"
 	PortProgPortReset    = "port_reset"
+	PortProgReconsider   = "reconsider"
 	PortVarEventsLost    = "events_lost"
 )
 
@@ -95,6 +96,7 @@ type PortProgramSpecs struct {
 	PortEnqueue *ebpf.ProgramSpec `ebpf:"port_enqueue"`
 	PortInit    *ebpf.ProgramSpec `ebpf:"port_init"`
 	PortReset   *ebpf.ProgramSpec `ebpf:"port_reset"`
+	Reconsider  *ebpf.ProgramSpec `ebpf:"reconsider"`
 }
 
 // PortMapSpecs contains maps before they are loaded into the kernel.
@@ -105,8 +107,6 @@ type PortMapSpecs struct {
 	Arrivals      *ebpf.MapSpec `ebpf:"arrivals"`
 	Departures    *ebpf.MapSpec `ebpf:"departures"`
 	Events        *ebpf.MapSpec `ebpf:"events"`
-	FlowConfs     *ebpf.MapSpec `ebpf:"flow_confs"`
-	FlowNumbers   *ebpf.MapSpec `ebpf:"flow_numbers"`
 	Flows         *ebpf.MapSpec `ebpf:"flows"`
 	Groups        *ebpf.MapSpec `ebpf:"groups"`
 	Lease         *ebpf.MapSpec `ebpf:"lease"`
@@ -114,6 +114,8 @@ type PortMapSpecs struct {
 	Memories      *ebpf.MapSpec `ebpf:"memories"`
 	Nodes         *ebpf.MapSpec `ebpf:"nodes"`
 	Notices       *ebpf.MapSpec `ebpf:"notices"`
+	PaceConfs     *ebpf.MapSpec `ebpf:"pace_confs"`
+	PaceNumbers   *ebpf.MapSpec `ebpf:"pace_numbers"`
 	PortConfs     *ebpf.MapSpec `ebpf:"port_confs"`
 	PortStates    *ebpf.MapSpec `ebpf:"port_states"`
 	RocebedPort   *ebpf.MapSpec `ebpf:"rocebed_port"`
@@ -152,8 +154,6 @@ type PortMaps struct {
 	Arrivals      *ebpf.Map `ebpf:"arrivals"`
 	Departures    *ebpf.Map `ebpf:"departures"`
 	Events        *ebpf.Map `ebpf:"events"`
-	FlowConfs     *ebpf.Map `ebpf:"flow_confs"`
-	FlowNumbers   *ebpf.Map `ebpf:"flow_numbers"`
 	Flows         *ebpf.Map `ebpf:"flows"`
 	Groups        *ebpf.Map `ebpf:"groups"`
 	Lease         *ebpf.Map `ebpf:"lease"`
@@ -161,6 +161,8 @@ type PortMaps struct {
 	Memories      *ebpf.Map `ebpf:"memories"`
 	Nodes         *ebpf.Map `ebpf:"nodes"`
 	Notices       *ebpf.Map `ebpf:"notices"`
+	PaceConfs     *ebpf.Map `ebpf:"pace_confs"`
+	PaceNumbers   *ebpf.Map `ebpf:"pace_numbers"`
 	PortConfs     *ebpf.Map `ebpf:"port_confs"`
 	PortStates    *ebpf.Map `ebpf:"port_states"`
 	RocebedPort   *ebpf.Map `ebpf:"rocebed_port"`
@@ -174,8 +176,6 @@ func (m *PortMaps) Close() error {
 		m.Arrivals,
 		m.Departures,
 		m.Events,
-		m.FlowConfs,
-		m.FlowNumbers,
 		m.Flows,
 		m.Groups,
 		m.Lease,
@@ -183,6 +183,8 @@ func (m *PortMaps) Close() error {
 		m.Memories,
 		m.Nodes,
 		m.Notices,
+		m.PaceConfs,
+		m.PaceNumbers,
 		m.PortConfs,
 		m.PortStates,
 		m.RocebedPort,
@@ -210,6 +212,7 @@ type PortPrograms struct {
 	PortEnqueue *ebpf.Program `ebpf:"port_enqueue"`
 	PortInit    *ebpf.Program `ebpf:"port_init"`
 	PortReset   *ebpf.Program `ebpf:"port_reset"`
+	Reconsider  *ebpf.Program `ebpf:"reconsider"`
 }
 
 func (p *PortPrograms) Close() error {
@@ -222,6 +225,7 @@ func (p *PortPrograms) Close() error {
 		p.PortEnqueue,
 		p.PortInit,
 		p.PortReset,
+		p.Reconsider,
 	)
 }
 

@@ -80,14 +80,16 @@ struct sk_buff *port_dequeue(__u64 *ctx)
 	if (wire < c->minimum && !dropping)
 		wire = c->minimum;
 	if (f) {
-		__u32 at = q->flows - 1; /* it is the last of the ring now */
-		struct flow_conf *fc = map_lookup(&flow_confs, &at);
-		t = f->next;
+		struct flow *clock = clock_of(q->ready);
+		struct pace_conf *pc = pace_of(q->ready);
+		if (!clock)
+			clock = f;
+		t = clock->next;
 		if (t < q->blocked) /* what a pause took from it isn't made up for */
 			t = q->blocked;
-		if (fc && t + c->lag + (wire * fc->cost >> 12) < now) /* nor are more than sixteen of its frames that the port was served late */
-			t = now - c->lag - (wire * fc->cost >> 12);
-		f->next = t + (fc ? wire * fc->cost >> 16 : 0);
+		if (pc && t + c->lag + (wire * pc->cost >> 12) < now) /* nor are more than sixteen of its frames that the port was served late */
+			t = now - c->lag - (wire * pc->cost >> 12);
+		clock->next = t + (pc ? wire * pc->cost >> 16 : 0);
 		f->bytes -= len;
 		f->tx_frames++;
 		f->tx_bytes += len;

@@ -78,7 +78,7 @@ int port_enqueue(__u64 *ctx)
 	if (from && g && from->group[priority].lossless) {
 		lossless = 1;
 		spin_lock(&node->lock);
-		did = admit_lossless(node, shared, g, &from->group[priority], len);
+		did = admit_lossless(node, shared, in * PRIORITIES + priority, g, &from->group[priority], len);
 	} else {
 		spin_lock(&node->lock);
 		did = admit_lossy(node, shared, p, q, &c->queue[priority], len);
@@ -114,20 +114,20 @@ int port_enqueue(__u64 *ctx)
 	s->lossless = lossless;
 	if (c->paced && h.roce) {
 		int stream = stream_of(h.opcode);
-		struct flow_key k = {.qpn = h.qpn, .port = id, .responses = stream == 1 || stream == 2};
+		struct flow_key k = {.qpn = h.qpn, .port = id};
 		__u32 *n;
 		__builtin_memcpy(k.daddr, h.daddr, 16);
-		n = stream < 3 ? map_lookup(&flow_numbers, &k) : NULL;
+		n = stream < 3 ? map_lookup(&pace_numbers, &k) : NULL;
 		if (n) {
-			__u32 at = *n - 1;
-			struct flow_conf *fc = map_lookup(&flow_confs, &at);
-			flow_number = *n;
-			f = map_lookup(&flows, &at);
+			flow_number = 2 * *n - !stream;
+			struct pace_conf *pc = pace_of(flow_number);
+			f = flow_at(flow_number);
 			/* An acknowledgement waits only behind responses of its own queue pair. */
-			if (f && !f->list.packets && (!fc || fc->closing || stream == 2))
+			if (f && !f->list.packets && (!pc || pc->closing || stream == 2))
 				f = NULL;
 		}
 	}
+	joins(skb, priority);
 	skb = kptr_xchg(&s->skb, skb);
 	if (skb) { /* can't be: the slot was free */
 		p->lost++;
@@ -140,9 +140,10 @@ int port_enqueue(__u64 *ctx)
 	}
 	if (f) {
 		if (!f->list.packets) {
+			struct flow *clock = clock_of(flow_number), *other = flow_at(((flow_number - 1) ^ 1) + 1);
 			f->after = q->in;
-			if (f->next < now)
-				f->next = now;
+			if (clock && clock->next < now && (!other || !other->list.packets))
+				clock->next = now;
 			join(q, f, flow_number);
 		}
 		append(c, &f->list, s, number);

@@ -17,6 +17,12 @@ struct head {
 	__u8 daddr[16];
 };
 
+/* A frame carries on its way out which queue it joined, for its cable, which marks it: a switch's marking profile is its queue's. The kernel keeps what a queueing discipline
+ * notes of a frame, in its control buffer, until another one takes the frame or the stack does. */
+#define JOINED 0x726f6280
+
+INLINE void joins(struct sk_buff *skb, __u32 queue) { *(__u32 *)&((struct qdisc_skb_cb *)skb->cb)->data[0] = JOINED | queue; }
+
 /* Reads BTH at b, of a packet to UDP's port of RoCE. */
 INLINE void read_bth(struct head *h, const __u8 *b)
 {

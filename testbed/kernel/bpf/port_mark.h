@@ -29,7 +29,7 @@ INLINE int marks_at(__u64 bytes, __u32 lot, __u32 kmin, __u32 kmax, __u64 slope)
 	return kmax && bytes > kmin && (bytes > kmax || lot < (bytes - kmin) * slope >> 8);
 }
 
-/* mark is DCQCN's congestion point: as a frame departs, by lot, on the bytes that it leaves behind in its queue. */
+/* mark is DCQCN's congestion point: as a frame departs, by lot, on the bytes that it leaves behind in the queue that it was in, whatever its DSCP. */
 SEC("tc")
 int mark(struct __sk_buff *skb)
 {
@@ -43,7 +43,7 @@ int mark(struct __sk_buff *skb)
 	__u32 lot;
 	int is, was;
 
-	if (!c || !p)
+	if (!c || !p || (skb->cb[0] & ~7) != JOINED)
 		return ACT_UNSPEC; /* on to the cable */
 	if (load_bytes(skb, 14, b, 2))
 		return ACT_UNSPEC;
@@ -55,7 +55,7 @@ int mark(struct __sk_buff *skb)
 		return ACT_UNSPEC;
 	if ((tos & 3) == 0 || (tos & 3) == 3)
 		return ACT_UNSPEC;
-	i = c->priority[tos >> 2 & 63] & 7;
+	i = skb->cb[0] & 7;
 	qc = &c->queue[i];
 	if (!qc->kmax && !qc->wrong)
 		return ACT_UNSPEC;

@@ -4,16 +4,74 @@
 #include "port_accounts.h"
 #include "port_slots.h"
 
-/* release takes a frame off its accounts; the pause of its group may end. */
+/* resume looks at a node's paused groups, which have been taken off it as a list: the pauses end of those that the memory has room for again, and the others
+ * are the node's again. Nobody looks at them before one may go on, so that a frame costs the same whatever is paused. */
+__attribute__((noinline)) int resume(__u32 node_id, __u32 first)
+{
+	struct node *node = map_lookup(&nodes, &node_id);
+	__u64 shared = memory_of(node_id), below;
+	struct bpf_iter_num it;
+	__u32 gi = first;
+
+	if (!node)
+		return 0;
+	bpf_iter_num_new(&it, 0, MAX_PORTS * PRIORITIES);
+	while (bpf_iter_num_next(&it)) {
+		__u32 port = gi / PRIORITIES, i = gi % PRIORITIES, next;
+		struct port_conf *c = map_lookup(&port_confs, &port);
+		struct group *g = gi ? map_lookup(&groups, &gi) : NULL;
+		int ends = 0;
+
+		if (!c || !g)
+			break;
+		spin_lock(&node->lock);
+		next = g->next;
+		g->listed = 0;
+		if (g->xoff) {
+			below = resumes_below(shared, g, &c->group[i]);
+			if (node->used < below) {
+				g->xoff = 0;
+				g->told = 0;
+				ends = 1;
+			} else {
+				list_paused(node, gi, g, below);
+			}
+		}
+		spin_unlock(&node->lock);
+		if (ends) /* also where the port has stopped sending pauses since */
+			tell(now_ns(), port, EVENT_XON, i);
+		gi = next;
+	}
+	bpf_iter_num_destroy(&it);
+	return 0;
+}
+
+/* reconsider looks at a node's paused groups after something else was declared of it. */
+SEC("syscall")
+int reconsider(__u32 *node_id)
+{
+	__u32 id = *node_id, paused;
+	struct node *node = map_lookup(&nodes, &id);
+
+	if (!node)
+		return 0;
+	spin_lock(&node->lock);
+	paused = node->paused;
+	node->paused = 0;
+	node->resume = 0;
+	spin_unlock(&node->lock);
+	return resume(id, paused);
+}
+
+/* release takes a frame off its accounts; the pause of its group may end, and those of others whose thresholds rise by that. */
 __attribute__((noinline)) int release(__u32 id, __u32 number)
 {
 	struct port_conf *c = map_lookup(&port_confs, &id), *from;
 	struct port_state *p = map_lookup(&port_states, &id);
-	__u32 node_id, in, gi, i, len;
+	__u32 node_id, in, gi, i, len, paused = 0;
 	struct node *node;
 	struct group *g;
 	struct slot *s;
-	int resume = 0;
 
 	if (!c || !p)
 		return 0;
@@ -43,16 +101,16 @@ __attribute__((noinline)) int release(__u32 id, __u32 number)
 		g->head -= h;
 		node->used -= beyond(g->held, gc->reserved) - beyond(g->held - rest, gc->reserved);
 		g->held -= rest;
-		if (g->xoff && resumes(node, shared, g, gc)) {
-			g->xoff = 0;
-			g->told = 0;
-			resume = 1;
-		}
+		if (g->xoff)
+			list_paused(node, gi, g, resumes_below(shared, g, gc));
+	}
+	if (node->used < node->resume) {
+		paused = node->paused;
+		node->paused = 0;
+		node->resume = 0;
 	}
 	spin_unlock(&node->lock);
-	if (resume) /* also where the port has stopped sending pauses since */
-		tell(now_ns(), in, EVENT_XON, i);
-	return 0;
+	return paused ? resume(node_id, paused) : 0;
 }
 
 /* forget empties the ring of a queue's flows. */

@@ -48,6 +48,15 @@ INLINE struct flow *flow_at(__u32 number)
 	return number ? map_lookup(&flows, &at) : NULL;
 }
 
+/* The flow of the same queue pair whose clock counts, and what is declared of the queue pair. */
+INLINE struct flow *clock_of(__u32 number) { return number ? flow_at((number - 1) | 1) : NULL; }
+
+INLINE struct pace_conf *pace_of(__u32 number)
+{
+	__u32 at = (number - 1) >> 1;
+	return number ? map_lookup(&pace_confs, &at) : NULL;
+}
+
 /* A flow that begins to wait joins its queue's ring, as the last. */
 INLINE void join(struct queue *q, struct flow *f, __u32 number)
 {

@@ -62,13 +62,13 @@ struct {
 	__type(value, __u32);
 } arrivals SEC(".maps");
 
-/* Flows by key, their number; and by number. */
+/* Paced queue pairs by key, their number; their flows, and what is declared of them, by number. */
 struct {
 	__uint(type, MAP_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct flow_key);
 	__type(value, __u32);
-} flow_numbers SEC(".maps");
+} pace_numbers SEC(".maps");
 
 struct {
 	__uint(type, MAP_ARRAY);
@@ -81,8 +81,8 @@ struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct flow_conf);
-} flow_confs SEC(".maps");
+	__type(value, struct pace_conf);
+} pace_confs SEC(".maps");
 
 struct {
 	__uint(type, MAP_RINGBUF);

@@ -14,7 +14,7 @@ __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int 
 	struct port_state *p = map_lookup(&port_states, &id);
 	struct queue *q;
 	__u32 number;
-	struct flow *f;
+	struct flow *f, *clock;
 
 	if (!p)
 		return 0;
@@ -25,13 +25,14 @@ __attribute__((noinline)) int eligible(__u32 id, __u32 priority, __u64 now, int 
 	number = f->after_it;
 	for (int i = 0; i < ACTIVE; i++) {
 		f = flow_at(number);
-		if (!f)
+		clock = clock_of(number);
+		if (!f || !clock)
 			return 0;
 		if ((__s64)(q->out - f->after) >= 0) {
-			if (!tended || f->next <= now)
+			if (!tended || clock->next <= now)
 				return number;
-			if (f->next < p->wake)
-				p->wake = f->next;
+			if (clock->next < p->wake)
+				p->wake = clock->next;
 		}
 		if (number == q->flows)
 			return 0;

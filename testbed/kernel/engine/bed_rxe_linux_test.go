@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -166,11 +167,7 @@ func (b *bed) flood(dscp, port int) (stop func()) {
 			return err
 		}
 		c = conn.(*net.UDPConn)
-		raw, err := c.SyscallConn()
-		if err != nil {
-			return err
-		}
-		return errors.Join(raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2|2) }), err)
+		return setDSCP(c, dscp)
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -193,6 +190,35 @@ func (b *bed) flood(dscp, port int) (stop func()) {
 		}
 	}()
 	return func() { close(end); <-ended; c.Close() }
+}
+
+// setDSCP has what a socket sends carry a DSCP, and ECT(0).
+func setDSCP(c net.Conn, dscp int) error {
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	return errors.Join(raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2|2) }), set)
+}
+
+// roce is a socket of h1 that sends to RoCE's port of h2, and h2's.
+func (b *bed) roce() (h2 netip.Addr, got *net.UDPConn, sent net.Conn) {
+	b.t.Helper()
+	p, _ := b.w.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
+	at := netip.AddrPortFrom(p.Addr.Addr(), 4791)
+	if err := b.w.Node("h2").Do(func() (err error) { got, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at)); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { got.Close() })
+	if err := got.SetReadBuffer(1 << 20); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.w.Node("h1").Do(func() (err error) { sent, err = net.Dial("udp", at.String()); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { sent.Close() })
+	return at.Addr(), got, sent
 }
 
 // until waits for a condition of a port.

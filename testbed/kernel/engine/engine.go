@@ -33,7 +33,7 @@ type Config struct {
 	Ports    int    // numbered from 1 on
 	Nodes    int    // numbered from 0 on
 	Slots    int    // frames that may wait, all ports together
-	Flows    int    // that may have a rate of their own, all ports together; at least 1
+	Flows    int    // queue pairs that may have a rate of their own, all ports together; at least 1
 	MaxIndex int    // the largest index of an interface, of ports and of their cables
 }
 
@@ -85,7 +85,7 @@ func Open(cfg Config) (_ *Engine, err error) {
 	n := uint32(cfg.Ports + 1)
 	for name, size := range map[string]uint32{
 		"port_confs": n, "port_states": n, "groups": n * Priorities, "marks": n * Priorities, "arrival_counts": n, "storms": n, "arrivals": uint32(cfg.MaxIndex + 1),
-		"nodes": uint32(max(cfg.Nodes, 1)), "memories": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(max(cfg.Flows, 1)), "flow_confs": uint32(max(cfg.Flows, 1)), "flow_numbers": uint32(2 * max(cfg.Flows, 1)),
+		"nodes": uint32(max(cfg.Nodes, 1)), "memories": uint32(max(cfg.Nodes, 1)), "slots": uint32(max(cfg.Slots, 1)), "flows": uint32(2 * max(cfg.Flows, 1)), "pace_confs": uint32(max(cfg.Flows, 1)), "pace_numbers": uint32(2 * max(cfg.Flows, 1)),
 		"departures": uint32(cfg.MaxIndex + 1),
 	} {
 		spec.Maps[name].MaxEntries = size
@@ -152,6 +152,14 @@ func (e *Engine) SetMemory(node int, shared topo.Bytes) error {
 	if err := e.maps["memories"].Put(uint32(node), uint64(shared)); err != nil {
 		return fmt.Errorf("port engine: node %d: %w", node, err)
 	}
+	return e.reconsider(node)
+}
+
+// reconsider ends the pauses of a node's groups that what is declared of it leaves room for now.
+func (e *Engine) reconsider(node int) error {
+	if _, err := e.coll.Programs["reconsider"].Run(&ebpf.RunOptions{Context: uint32(node)}); err != nil {
+		return fmt.Errorf("port engine: node %d: look at what is paused: %w", node, err)
+	}
 	return nil
 }
 
@@ -190,7 +198,10 @@ func (e *Engine) Declare(number int, p Port) error {
 	if !ok {
 		return fmt.Errorf("port engine: nothing is known of port %d", number)
 	}
-	return e.put(number, pl, p)
+	if err := e.put(number, pl, p); err != nil {
+		return err
+	}
+	return e.reconsider(pl.Node)
 }
 
 func (e *Engine) put(number int, pl place, p Port) error {

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -14,23 +13,7 @@ import (
 // leaves without overtaking itself.
 func TestAFlowIsPacedAndStaysInOrder(t *testing.T) {
 	b := lay(t, func(p *Port) { p.Paced = true; p.Groups[3].Lossless = false })
-	h2, _ := b.w.Plan().Port(topo.PortRef{Node: "h2", Port: "eth0"})
-	var got net.PacketConn
-	if err := b.w.Node("h2").Do(func() (err error) {
-		got, err = net.ListenPacket("udp", net.JoinHostPort(h2.Addr.Addr().String(), "4791"))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	defer got.Close()
-	if err := got.(*net.UDPConn).SetReadBuffer(1 << 20); err != nil {
-		t.Fatal(err)
-	}
-	var sent net.Conn
-	if err := b.w.Node("h1").Do(func() (err error) { sent, err = net.Dial("udp", got.LocalAddr().String()); return err }); err != nil {
-		t.Fatal(err)
-	}
-	defer sent.Close()
+	h2, got, sent := b.roce()
 	number := byte(0)
 	send := func(n int) {
 		for range n { // RC WRITE only, to QP 0x123456
@@ -46,7 +29,7 @@ func TestAFlowIsPacedAndStaysInOrder(t *testing.T) {
 	b.until(toH2, "the line is full", func(r Reading) bool { return r.Queues[1].Bytes > 50_000 })
 	send(40) // into the queue
 	opened := Now()
-	f, err := b.e.OpenFlow(FlowKey{Port: toH2, To: h2.Addr.Addr(), QPN: 0x123456}, topo.Mbps)
+	f, err := b.e.OpenFlow(FlowKey{Port: toH2, To: h2, QPN: 0x123456}, topo.Mbps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,5 +83,66 @@ func TestAFlowIsPacedAndStaysInOrder(t *testing.T) {
 		if buf[11] != want {
 			t.Fatalf("packet %d came where %d was due", buf[11], want)
 		}
+	}
+}
+
+// What a queue pair asks for and what it answers have one rate between them, as they have in a NIC; each goes on by itself when the other has nothing.
+func TestRequestsAndResponsesOfAQueuePairShareItsRate(t *testing.T) {
+	b := lay(t, func(p *Port) {
+		p.Paced = true
+		for i := range p.Queues {
+			p.Queues[i].Reserved = 1_000_000
+		}
+	})
+	h2, _, sent := b.roce()
+	const rate = topo.Mbps
+	f, err := b.e.OpenFlow(FlowKey{Port: toH2, To: h2, QPN: 7}, rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const write, response = 10, 14 // RC WRITE only, READ response middle
+	send := func(opcode byte, n int) {
+		packet := make([]byte, 1000)
+		packet[0], packet[7] = opcode, 7
+		for range n {
+			if _, err := sent.Write(packet); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	sends := func(frames uint64) (FlowReading, time.Duration) {
+		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+			r, err := f.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.TxFrames >= frames {
+				return r, Now()
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the queue pair doesn't send %d frames; last seen: %+v", frames, r)
+			}
+		}
+	}
+	for _, c := range []struct {
+		writes, responses int
+		share             float64 // of what is sent, the responses'
+	}{{60, 60, 0.5}, {0, 60, 1}, {60, 0, 0}} {
+		start, opened := sends(0)
+		send(write, c.writes)
+		send(response, c.responses)
+		first, at := sends(start.TxFrames + 10)
+		last, now := sends(start.TxFrames + 50) // neither has nothing left
+		gone := float64(last.TxBytes - first.TxBytes)
+		least, most := gone*8/(now-at).Seconds(), float64(last.TxBytes-start.TxBytes)*8/(now-opened).Seconds()
+		if least < 0.8*float64(rate) || most > 1.05*float64(rate) {
+			t.Errorf("%d WRITEs and %d responses of a queue pair of 1 Mb/s were given %.3f Mb/s, and altogether %.3f", c.writes, c.responses, least/1e6, most/1e6)
+		}
+		if share := float64(last.ResponsesTxBytes-first.ResponsesTxBytes) / gone; share < c.share-0.1 || share > c.share+0.1 {
+			t.Errorf("of %d WRITEs and %d responses %.2f of what was sent were responses", c.writes, c.responses, share)
+		}
+		sends(start.TxFrames + uint64(c.writes+c.responses))
 	}
 }

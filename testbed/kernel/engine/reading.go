@@ -82,11 +82,12 @@ type groupState struct {
 	Held, Head, Lossy, High, HeadHigh, XOFFs, HeadroomDrops uint64
 	XOFF, Told                                              uint32
 	TxPause, Frames, Watched                                uint64
+	Next, Listed                                            uint32
 }
 
 type nodeState struct {
-	Lock, _           uint32
-	Used, Total, High uint64
+	Lock, Paused              uint32
+	Used, Total, High, Resume uint64
 }
 
 type markCounts struct{ Seen, Marked, Wrong uint64 }

@@ -26,7 +26,7 @@ type Tables struct {
 }
 
 // shared are the tables that another process is given, in order.
-var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "storms", "events", "memories", "flows", "flow_confs", "flow_numbers"}
+var shared = []string{"port_states", "groups", "marks", "arrival_counts", "nodes", "lease", "storms", "events", "memories", "flows", "pace_confs", "pace_numbers"}
 
 // Files are the tables for another process. The caller closes them; they are the same for as long as the engine is open.
 func (t *Tables) Files() (files []*os.File, err error) {
