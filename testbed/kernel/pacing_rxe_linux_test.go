@@ -136,7 +136,7 @@ func follow(b *testing.B, f *Fabric, set pacer, waits func() bool) {
 }
 
 // sentBytes reads what h1 has sent, as its interface counts it behind the queues, with what a frame costs on the line besides.
-func sentBytes(b *testing.B, f *Fabric) func() float64 {
+func sentBytes(b testing.TB, f *Fabric) func() float64 {
 	b.Helper()
 	l, _ := f.wiring.Node("h1").Link("eth0")
 	var file *os.File

@@ -17,8 +17,9 @@ import (
 // traffic. Real workloads are the engine's.
 type transfer struct {
 	src, dst *endpoint
-	size     int // bytes of a message
-	depth    int // messages outstanding
+	size     int  // bytes of a message
+	depth    int  // messages outstanding
+	reads    bool // READs by src from dst instead
 }
 
 // endpoint is one side: its objects on one NIC. Its methods block, and are called off the loop.
@@ -167,10 +168,14 @@ func (t *transfer) run(ctx context.Context, count int, wall time.Duration) (mess
 	done := make(chan error, 1)
 	start := time.Now()
 	posted, completed := 0, 0
+	op := verbs.OpRDMAWrite
+	if t.reads {
+		op = verbs.OpRDMARead
+	}
 	post := func() error {
 		posted++
 		return t.src.qp.PostSend(verbs.SendWR{
-			ID: uint64(posted), Op: verbs.OpRDMAWrite,
+			ID: uint64(posted), Op: op,
 			SGL:        []verbs.SGE{{Addr: t.src.mr.Addr(), Length: uint32(t.size), LKey: t.src.mr.LKey()}},
 			RemoteAddr: t.dst.mr.Addr(), RKey: t.dst.mr.RKey(),
 		})
@@ -187,7 +192,7 @@ func (t *transfer) run(ctx context.Context, count int, wall time.Duration) (mess
 		switch {
 		case failed:
 		case wc.Status != verbs.Success:
-			finish(fmt.Errorf("%v: WRITE to %v: %v after %d messages", t.src.nic.Port, t.dst.nic.Port, wc.Status, completed))
+			finish(fmt.Errorf("%v: %v to %v: %v after %d messages", t.src.nic.Port, op, t.dst.nic.Port, wc.Status, completed))
 		default:
 			completed++
 			if more() {
@@ -199,7 +204,9 @@ func (t *transfer) run(ctx context.Context, count int, wall time.Duration) (mess
 			}
 		}
 	}
-	t.dst.onCompletion = func(verbs.WC) {}
+	if t.dst.onCompletion == nil {
+		t.dst.onCompletion = func(verbs.WC) {}
+	}
 	err = t.src.loop.Do(ctx, func() {
 		_ = t.src.cq.ReqNotify(false)
 		for range t.depth {
@@ -216,7 +223,7 @@ func (t *transfer) run(ctx context.Context, count int, wall time.Duration) (mess
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("%v: WRITE to %v: %w after %d of %d messages", t.src.nic.Port, t.dst.nic.Port, ctx.Err(), completed, posted)
+		err = fmt.Errorf("%v: %v to %v: %w after %d of %d messages", t.src.nic.Port, op, t.dst.nic.Port, ctx.Err(), completed, posted)
 	}
 	return completed, time.Since(start), err
 }
