@@ -76,6 +76,41 @@ func TestEachQueueHasItsOwnCurve(t *testing.T) {
 	}
 }
 
+// A switch's marking profile is its queue's: a frame that the map of its ingress port put into another queue than its DSCP's is marked by that one, and
+// only if it is ECN-capable.
+func TestAFrameIsMarkedByTheQueueThatItWasIn(t *testing.T) {
+	for marking, want := range map[uint8]map[uint8]int{3: {24: 3}, 5: {26: 2}} { // the first is on the line at once
+		b := newBench(t, 2, 100*gig, func(c *Config) {
+			lossy(c)
+			c.Settings.Port.Queues[marking].ECN = &dcqcn.Marking{}
+			in := c.Settings.Port
+			in.DSCP[26] = 5 // a wrong map, of what comes in by port 0 alone
+			c.Settings.Ports = map[int]PortSettings{0: in}
+		})
+		for range 3 {
+			for _, dscp := range []uint8{26, 24} {
+				b.give(0, b.frame(1, dscp, 1000))
+				plain := b.frame(1, dscp, 1000)
+				plain.TrafficClass &^= 3
+				b.give(0, plain)
+			}
+		}
+		b.run(ms)
+		marks, plain := map[uint8]int{}, 0
+		for _, s := range b.sent {
+			switch s.tc & 3 {
+			case uint8(roce.CE):
+				marks[s.tc>>2]++
+			case uint8(roce.NotECT):
+				plain++
+			}
+		}
+		if marks[26] != want[26] || marks[24] != want[24] || plain != 6 || b.Stats(1).Queues[marking].Marked != uint64(want[24]+want[26]) {
+			t.Errorf("queue %d marks, of DSCP 26 in queue 5 and 24 in 3: %v; %d of 6 that aren't ECN-capable stayed so", marking, marks, plain)
+		}
+	}
+}
+
 func TestMarksComeFromTheSeed(t *testing.T) {
 	play := func(seed uint64) (marks []bool) {
 		b := newBench(t, 2, 100*gig, func(c *Config) {

@@ -113,6 +113,57 @@ func TestALimitedQueuePairSendsAtItsRateAndTheOthersTakeTheRest(t *testing.T) {
 	}
 }
 
+// A queue pair that WRITEs and is READ from has one rate: requests and READ responses take it in turns, and each all of it when the other has nothing.
+func TestRequestsAndREADResponsesOfAQueuePairShareItsRate(t *testing.T) {
+	for _, c := range []struct {
+		writes, reads bool
+		responses     float64 // of what is sent, their share
+	}{{true, true, 0.5}, {true, false, 0}, {false, true, 1}} {
+		l := profiled(withDCQCN("paper", func(p *dcqcn.Params) { p.RPGTimeReset, p.RPGByteReset, p.ClampTgtRate = 10*time.Millisecond, 0, true }))
+		e := l.pairOf(t, verbs.RC, 1<<20, nil)
+		p := l.more(t, e, 1, func(int) uint8 { return 26 })[0]
+		if c.writes {
+			stream(t, p, 900)
+		}
+		for i := range 64 {
+			wr := verbs.SendWR{ID: uint64(i), Op: verbs.OpRDMARead, Flags: verbs.Signaled, SGL: p[1].sge(0, 512<<10), RemoteAddr: p[0].mem.addr, RKey: p[0].mr.was}
+			if c.reads {
+				if err := p[1].qp.PostSend(wr); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		l.until(l.v.Now().Add(20 * time.Microsecond))
+		for range 3 {
+			f := l.frames.Get()
+			f.Kind, f.Packet = roce.KindRoCE, roce.NewCNP(p[0].qp.num)
+			f.Packet.Dst, f.Packet.Src = l.addrs[0], l.addrs[1]
+			e[0].Receive(f)
+		}
+		l.until(l.v.Now().Add(20 * time.Microsecond))
+		rate := float64(p[0].qp.pace.rp.Rate())
+		var bits, responses float64
+		l.wires[0].tap = func(f *link.Frame) bool {
+			if f.Packet.PayloadLen > 0 {
+				n := float64(f.Len+link.Overhead) * 8
+				bits += n
+				if op := f.Packet.BTH.Opcode; op >= roce.RCRDMAReadResponseFirst && op <= roce.RCRDMAReadResponseOnly {
+					responses += n
+				}
+			}
+			return true
+		}
+		const span = 2 * time.Millisecond
+		l.until(l.v.Now().Add(span))
+		if got := bits / span.Seconds(); got < 0.99*rate || got > 1.01*rate || rate > 13e9 {
+			t.Errorf("WRITEs %v, READs %v: it sent %.3f Gb/s, its rate is %.3f", c.writes, c.reads, got/1e9, rate/1e9)
+		}
+		if share := responses / bits; share < c.responses-0.05 || share > c.responses+0.05 {
+			t.Errorf("WRITEs %v, READs %v: %.2f of it were responses", c.writes, c.reads, share)
+		}
+	}
+}
+
 // A queue pair that is reset is a new flow: it begins at line rate.
 func TestAResetQueuePairForgetsItsRate(t *testing.T) {
 	l := profiled(withDCQCN("paper", nil))

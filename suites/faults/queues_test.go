@@ -22,6 +22,7 @@ var _ = Describe("settings of linux-switches with a queue a priority that are wr
 		"leaf1", "leaf2", []setting{
 			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", unmarked},
 			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", unmarked},
+			moved,
 			{"leaf1-leaf2", "kind: stuck-queue, priorities: [3]", func(w *window) { w.only("data", across(w), isData, false) }},
 			{"leaf1", "kind: buffer-shrink, buffer: 450KB", gone(time.Millisecond)},
 			{"leaf1", "kind: buffer-alpha, alpha: 1/512", gone(time.Millisecond)},

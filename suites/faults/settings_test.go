@@ -214,6 +214,14 @@ func unmarked(w *window) {
 	w.changed(across(w))
 }
 
+// moved sends what comes from hosts to another queue than its DSCP's: that one fills, and marks by its own curve.
+var moved = setting{"leaf1-h1', 'leaf1-h2", "kind: dscp-map, dscp_map: {26: 2}", func(w *window) {
+	d, o := w.during(across(w)), w.outside(across(w))
+	Expect(3*tally(d, isCE)*tally(o, isData)).To(BeNumerically(">", tally(o, isCE)*tally(d, isData)), "%s: %d marks of %d while it lasts, and %d of %d when nothing is wrong",
+		w.name, tally(d, isCE), tally(d, isData), tally(o, isCE), tally(o, isData))
+	Expect(tally(d, isCE)).To(BeNumerically(">", 0), "%s: marks", w.name)
+}}
+
 func unpaused(w *window) { w.only("pauses", back(w), isPause, false) }
 func passed(w *window)   { w.counted(across(w), isData) }
 
@@ -257,6 +265,7 @@ var _ = Describe("settings of switches that are wrong for a while", bed.Tries(),
 				Expect(tally(o, isCE)).To(BeNumerically("<", tally(o, isData)), "%s: marks when nothing is wrong", w.name)
 			}},
 			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", unmarked},
+			moved,
 			{"leaf1-leaf2", "kind: stuck-queue, priorities: [3]", func(w *window) { w.only("data", across(w), isData, false) }},
 			{"leaf1", "kind: buffer-shrink, buffer: 480KB", gone(0)},
 			{"leaf1", "kind: buffer-alpha, alpha: 1/512", gone(0)},

@@ -113,7 +113,9 @@ func TestFaultsInPausesMarksAndPrioritiesAreFeltCountedAndHealed(t *testing.T) {
 		{"no pauses", faults.Spec{Kind: faults.PFCOff, At: []string{"leaf1:eth0", "leaf1:eth1"}, SwitchKeys: faults.SwitchKeys{Half: faults.HalfSend}},
 			func(x grown, _ uint64) bool { return x.pauses == 0 && x.sent[3] > 0 }},
 		{"another priority", faults.Spec{Kind: faults.DSCPMap, At: []string{"leaf1:eth0", "leaf1:eth1"}, SwitchKeys: faults.SwitchKeys{DSCPMap: map[string]uint8{"26": 2}}},
-			func(x grown, hits uint64) bool { return x.sent[3] == 0 && x.sent[2] > 0 && hits >= x.sent[2] }},
+			func(x grown, hits uint64) bool {
+				return x.sent[3] == 0 && x.sent[2] > 0 && hits >= x.sent[2] && x.marked > 0 && x.marked == x.out.Queues[2].Marked
+			}},
 		{"a slow queue", faults.Spec{Kind: faults.CNPStarved, At: []string{"leaf1:eth2"}, Rate: 500 * topo.Mbps, SwitchKeys: faults.SwitchKeys{Priorities: faults.Priorities{3}}},
 			func(x grown, hits uint64) bool { return hits >= x.sent[3] }},
 	} {
