@@ -141,8 +141,8 @@ struct slot {
 	__u8  pad;
 };
 
-/* What a queue pair sends has one rate and one clock, as a NIC has one limiter a queue pair. It waits as two flows, for a pause or a READ of the
- * one must not hold the other up: those of queue pair n (from 1 on) are 2n - 1, its requests, and 2n, its responses. */
+/* What a queue pair sends has one rate and one clock, as a NIC has one limiter a queue pair. It waits as two flows, which take turns, for a requester and a responder don't
+ * wait for each other: those of queue pair n (from 1 on) are 2n - 1, its requests, and 2n, its responses. */
 struct flow_key {
 	__u8  daddr[16];   /* IPv4 as ::ffff:a.b.c.d */
 	__u32 qpn;
