@@ -65,7 +65,7 @@ func (r *requester) advance(to roce.PSN, at loop.Time) {
 	r.una = to
 	q := r.q
 	r.retries, r.rnr = q.attr.RetryCnt, q.attr.RNRRetry
-	r.rewound = false
+	r.rewound, r.deaf = false, false
 	if r.deadline != 0 {
 		if !r.una.Before(r.due) && (r.una == r.high || r.sel == nil || r.unsent()) {
 			r.deadline = 0 // nobody has to answer what is outstanding

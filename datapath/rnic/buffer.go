@@ -122,7 +122,7 @@ func (b *buffer) tell(now loop.Time) {
 	f.Dst = link.NoDst
 	b.pauser.Fill(now, d.cfg.Rate, f)
 	f.Packet.SrcMAC = d.cfg.MAC
-	d.cfg.Wire.Send(f, b.p.line.Send(now, f.Len))
+	d.cfg.Wire.Send(f, b.p.onWire(b.p.line.Send(now, f.Len)))
 	if s := &b.p.storm; s.lasts > s.Every && s.Priorities != 0 { // the frame may have ended a pause that doesn't end
 		s.say(now, s.Priorities, s.Quanta)
 	}

@@ -18,6 +18,7 @@ func profileRows() []string {
 		{"`AckEvery`, `AckDelay`", func(p *Profile) any { return fmt.Sprintf("%d, %v", p.AckEvery, p.AckDelay) }},
 		{"`TimerTick`", func(p *Profile) any { return p.TimerTick }},
 		{"`EndlessRetry`", func(p *Profile) any { return p.EndlessRetry }},
+		{"`OneNAK`", func(p *Profile) any { return p.OneNAK }},
 		{"`DCQCN`", func(p *Profile) any {
 			for _, name := range []string{"mlx5", "irdma", "ionic"} {
 				if p.DCQCN != nil && *p.DCQCN == *params(name) {
@@ -40,6 +41,7 @@ func profileRows() []string {
 		{"`Prefetch`", func(p *Profile) any { return p.Stages.Prefetch }},
 		{"`RxContext`", func(p *Profile) any { return p.Stages.RxContext }},
 		{"`CQEWrite`", func(p *Profile) any { return p.Stages.CQEWrite }},
+		{"`Jitter`", func(p *Profile) any { return p.Stages.Jitter }},
 		{"`MTT`: entries, page, miss, parallel", func(p *Profile) any {
 			if m := &p.Stages.MTT; m.Entries > 0 {
 				return fmt.Sprintf("%d, %d KiB, %v, %d", m.Entries, m.Page>>10, m.Miss, m.Parallel)

@@ -42,7 +42,7 @@ func (h *pipeline) init(c *Config) error {
 	h.messageEach, h.packetEach = each(h.st.MessageRate), each(h.st.PacketRate)
 	h.mtt, h.iommu = newTranslator(&h.st.MTT), newTranslator(&h.st.IOMMU)
 	free := *h.st
-	free.Prefetch, free.PCIe.MaxPayload = 0, 0
+	free.Prefetch, free.Jitter, free.PCIe.MaxPayload = 0, 0, 0
 	h.plain = free == Stages{} && pcie.c.free()
 	return nil
 }

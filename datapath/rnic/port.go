@@ -3,6 +3,7 @@ package rnic
 import (
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"time"
 
 	"github.com/rocebed/rocebed/datapath/link"
@@ -32,6 +33,9 @@ type port struct {
 	blocked uint8       // priorities that it holds back
 	unblock loop.Time   // until when, the first of them
 
+	jitter rand.PCG
+	last   loop.Time // a frame was on the wire, where there is jitter
+
 	in    buffer
 	storm storming
 }
@@ -52,6 +56,7 @@ type timed struct {
 func (p *port) init(d *Device) {
 	p.d = d
 	p.line = link.NewLine(d.cfg.Rate)
+	p.jitter.Seed(d.cfg.Seed, jitterStream)
 	p.timer.Fire = p.run
 	p.burst = max(d.cfg.Profile.Scheduler.Burst, 1)
 	for i, w := range d.cfg.Profile.Scheduler.Weights {
@@ -232,8 +237,22 @@ func (p *port) send(f *link.Frame, start loop.Time) (end loop.Time) {
 	c := &p.d.count.Priority[f.Priority&7]
 	c.TxPackets++
 	c.TxBytes += uint64(f.Len)
-	p.d.leave(f, end)
+	p.d.leave(f, p.onWire(end))
 	return end
+}
+
+// jitterStream tells the random numbers of jitter from others of the device's seed.
+const jitterStream = 0x6a74
+
+// onWire is when a frame that the line has sent at a time is on the wire.
+func (p *port) onWire(end loop.Time) loop.Time {
+	most := p.d.cfg.Profile.Stages.Jitter
+	if most == 0 {
+		return end
+	}
+	late, _ := bits.Mul64(p.jitter.Uint64(), uint64(most))
+	p.last = max(end.Add(time.Duration(late)), p.last)
+	return p.last
 }
 
 // blockedAt is which priorities the peer holds back.

@@ -39,6 +39,9 @@ type Profile struct {
 	TimerTick time.Duration
 	// EndlessRetry takes a retry_cnt of 7 as for ever, as rxe does; the specification says seven times.
 	EndlessRetry bool
+	// OneNAK has a requester of go-back-N that went back heed no NAK of a missing packet until an ACK or a response has come or a message is done: what is
+	// missing then waits for the local ACK timeout. So does rxe (started_retry in drivers/infiniband/sw/rxe/rxe_comp.c); the specification goes back for each.
+	OneNAK bool
 
 	// DCQCN are the parameters of reaction and notification point; nil: none, marks are counted and ignored.
 	DCQCN *dcqcn.Params
@@ -88,6 +91,7 @@ type Stages struct {
 	Prefetch    time.Duration // how long before its turn a packet's payload is asked for, at most
 	RxContext   time.Duration // ICRC check and QP context of a packet that arrived
 	CQEWrite    time.Duration // from the end of the work to its completion in the queue
+	Jitter      time.Duration // by how much less than this a frame is on the wire late, at random: in order, and the line's rate stays
 
 	MTT   Translate // the device's own address translation
 	IOMMU Translate // behind it, by ATS
@@ -140,7 +144,7 @@ func (s *Stages) validate(check func(ok bool, field string, value any, want stri
 	for _, t := range []struct {
 		name string
 		d    time.Duration
-	}{{"Doorbell", s.Doorbell}, {"WQEFetch", s.WQEFetch}, {"Headers", s.Headers}, {"Prefetch", s.Prefetch}, {"RxContext", s.RxContext}, {"CQEWrite", s.CQEWrite}} {
+	}{{"Doorbell", s.Doorbell}, {"WQEFetch", s.WQEFetch}, {"Headers", s.Headers}, {"Prefetch", s.Prefetch}, {"RxContext", s.RxContext}, {"CQEWrite", s.CQEWrite}, {"Jitter", s.Jitter}} {
 		check(t.d >= 0 && t.d < time.Second, "Stages."+t.name, t.d, "give a latency below 1s, or 0")
 	}
 	check(okRate(s.MessageRate), "Stages.MessageRate", s.MessageRate, "give work queue elements a second, at least 1, or 0 for no limit")

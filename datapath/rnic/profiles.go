@@ -48,7 +48,8 @@ var profileList = []func() Profile{
 	func() Profile {
 		return Profile{
 			Name: "rxe", Recovery: GoBackN, MaxUnacked: 128, AckRequestEvery: 64,
-			TimerTick: 4 * time.Millisecond, EndlessRetry: true,
+			TimerTick: 4 * time.Millisecond, EndlessRetry: true, OneNAK: true,
+			Stages: Stages{Jitter: 500 * time.Nanosecond},
 		}
 	},
 	func() Profile {

@@ -36,6 +36,7 @@ type requester struct {
 	rnr      uint8
 	waiting  bool      // after an RNR NAK
 	rewound  bool      // gone back to una, for a reason other than a timeout
+	deaf     bool      // gone back, and heeds no NAK until it is answered: Profile.OneNAK
 	notify   bool      // make the event SQ_DRAINED
 	deadline loop.Time // of the ACK awaited; 0: none is
 	timer    loop.Timer
@@ -69,7 +70,7 @@ func (r *requester) halt() {
 	l.Disarm(&r.timer)
 	l.Disarm(&r.delay)
 	l.Disarm(&r.wakeup)
-	r.deadline, r.waiting, r.rewound, r.notify, r.asked, r.reads = 0, false, false, false, 0, 0
+	r.deadline, r.waiting, r.rewound, r.deaf, r.notify, r.asked, r.reads = 0, false, false, false, false, 0, 0
 }
 
 // resume is the state RTS.

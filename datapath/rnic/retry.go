@@ -56,6 +56,7 @@ func (r *requester) retry(at loop.Time) {
 	if r.q.attr.RetryCnt != endless || !r.q.dev.cfg.Profile.EndlessRetry {
 		r.retries--
 	}
+	r.deaf = r.q.dev.cfg.Profile.OneNAK && r.sel == nil
 	r.rewind()
 }
 
@@ -84,7 +85,7 @@ func (r *requester) reopens(psn roce.PSN, p *roce.Packet) bool {
 // implied is a response that shows that another was lost: an implied NAK (9.7.5.1.1). Those of what is
 // under way while the requester goes back say nothing new.
 func (r *requester) implied(at loop.Time) {
-	if r.rewound {
+	if r.rewound || r.deaf {
 		return
 	}
 	r.q.dev.count.ImpliedNakSeqErr++
@@ -98,7 +99,7 @@ func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
 	if code == roce.NAKPSNSequenceError {
 		count.PacketSeqErr++
 	}
-	if !r.acked(psn, at) {
+	if !r.passedBy(psn, at) {
 		return
 	}
 	if code == roce.NAKPSNSequenceError {
@@ -106,13 +107,23 @@ func (r *requester) refused(psn roce.PSN, code roce.NAKCode, at loop.Time) {
 		case r.q.dev.cfg.Profile.Recovery == GoBack0:
 			r.rewind() // an answer is an answer: nobody counts how often the message begins anew
 			r.retries = r.q.attr.RetryCnt
-		case !r.rewound: // else it is on its way already
+		case !r.rewound && !r.deaf: // else it is on its way already, or waits for the timer
 			r.rewound = true
 			r.retry(at)
 		}
 		return
 	}
 	r.fail(nakStatus(code), at)
+}
+
+// passedBy is acked for a NAK. A requester that is deaf to them (Profile.OneNAK) hears again only if a message is done by that.
+func (r *requester) passedBy(psn roce.PSN, at loop.Time) bool {
+	deaf, head := r.deaf, r.ring.head
+	if !r.acked(psn, at) {
+		return false
+	}
+	r.deaf = deaf && r.ring.head == head
+	return true
 }
 
 // nakStatus is what a request that is refused for good completes with.
@@ -134,7 +145,7 @@ const forEver = 7
 // notReady is an RNR NAK of a PSN.
 func (r *requester) notReady(psn roce.PSN, code uint8, at loop.Time) {
 	r.q.dev.count.RNRNakRetryErr++
-	if !r.acked(psn, at) {
+	if !r.passedBy(psn, at) {
 		return
 	}
 	r.rewind()

@@ -112,5 +112,5 @@ func (s *storming) say(now loop.Time, priorities uint8, quanta uint16) {
 		}
 	}
 	f.Packet.SrcMAC = d.cfg.MAC
-	d.cfg.Wire.Send(f, p.line.Send(now, f.Len))
+	d.cfg.Wire.Send(f, p.onWire(p.line.Send(now, f.Len)))
 }

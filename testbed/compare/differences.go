@@ -51,7 +51,7 @@ var differences = []Difference{
 	{
 		What:     "transport",
 		Kernel:   "rdma_rxe's, with its departures from the specification ([verbs.md](verbs.md))",
-		Software: "the specification; `nics.profile: rxe` has rxe's limits and its endless seventh retry",
+		Software: "the specification; `nics.profile: rxe` has rxe's limits, its endless seventh retry and its deafness to NAKs while it goes back",
 		Why:      "rxe is what it is",
 		shows:    recovery,
 	},

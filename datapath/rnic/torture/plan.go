@@ -115,6 +115,7 @@ func newPlan(seed uint64, o *Options) *plan {
 	}
 	p.poison = p.kind == verbs.RC && rng.IntN(6) == 0
 	p.pairs = pick(rng, 1, 1, 1, 1, 1, 1, 2, 4)
+	p.profile.OneNAK = rng.IntN(4) == 0
 	return p
 }
 
