@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--short]: runs the agreement's scenes in virtual time, on software nodes and on
+# agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--merge] [--short]: runs the agreement's scenes in virtual time, on software nodes and on
 # rxe (in a guest where this kernel can't), and writes the table into docs/agreement.md, or prints it as JSON. A part of the scenes, or
-# of their time, is printed alone. Best on a machine that does nothing else.
+# of their time, is printed alone; with --merge it takes its rows' place in the page. Best on a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-json=0 part=0 code=0 dilation=512 which=()
+json=0 part=0 merge=0 code=0 dilation=512 which=()
 while [ $# -gt 0 ]; do
   case $1 in
     --json) json=1; shift ;;
     --dilation) dilation=$2; shift 2 ;;
     --scenes | --modes) which+=("-${1#--}" "$2"); part=1; shift 2 ;;
+    --merge) merge=1; shift ;;
     --short) which+=(-short); part=1; shift ;;
-    *) echo "usage: agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--short]" >&2; exit 2 ;;
+    *) echo "usage: agreement.sh [--json] [--dilation N] [--scenes TEXT] [--modes LIST] [--merge] [--short]" >&2; exit 2 ;;
   esac
 done
 
@@ -28,6 +29,8 @@ for backend in sim soft kernel; do
 done
 if [ "$json" = 1 ]; then
   go run ./suites/agreement/gendoc -json <"$dir/figures" || code=1
+elif [ "$merge" = 1 ]; then
+  go run ./suites/agreement/gendoc -merge docs/agreement.md <"$dir/figures" || code=1
 elif [ "$part" = 1 ]; then
   go run ./suites/agreement/gendoc -text <"$dir/figures" || code=1
 else

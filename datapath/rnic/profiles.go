@@ -49,7 +49,7 @@ var profileList = []func() Profile{
 		return Profile{
 			Name: "rxe", Recovery: GoBackN, MaxUnacked: 128, AckRequestEvery: 64,
 			TimerTick: 4 * time.Millisecond, EndlessRetry: true, OneNAK: true,
-			Stages: Stages{Jitter: 500 * time.Nanosecond},
+			Stages: Stages{Jitter: time.Microsecond},
 		}
 	},
 	func() Profile {

@@ -56,6 +56,41 @@ var _ = Describe("a short incast 4:1", Ordered, ContinueOnFailure, bed.Tries(), 
 	})
 })
 
+func TestWhatWasMeasuredAgainTakesItsRowsPlaceInAPage(t *testing.T) {
+	head := "| scene | with | backend | x |\n| --- | --- | --- | --- |\n"
+	page := head + "| late | both | sim | 1 |\n| late | neither | sim | 2 |\n| late | neither | kernel, 1:512 | 3 |\n"
+	got := MergeFigures(page, head+"| late | neither | kernel, 1:1024 | 30 |\n| late | neither | sim, mean of 8 | 20 |\n| more | neither | sim | 4 |\n")
+	want := head + "| late | both | sim | 1 |\n| late | neither | sim, mean of 8 | 20 |\n| late | neither | kernel, 1:1024 | 30 |\n| more | neither | sim | 4 |\n"
+	if got != want {
+		t.Errorf("figures merge to\n%s", got)
+	}
+	head = "| scene | | sim |\n| --- | --- | --- |\n"
+	got = MergeClaims(head+"| late | with both, a | 1 |\n| late | with both, b | 2 |\n", head+"| late | with both, b | 20 |\n")
+	if want = head + "| late | with both, a | 1 |\n| late | with both, b | 20 |\n"; got != want {
+		t.Errorf("claims merge to\n%s", got)
+	}
+}
+
+func TestTheYardstickIsAMeanWherePacketsAreDropped(t *testing.T) {
+	scene := incast(2)
+	how := How{Dilation: 1, Seed: 1, Span: Short}
+	var sum float64
+	for i := range seeds {
+		f, err := scene.measure(t.Context(), Yardstick, Neither, How{Dilation: 1, Seed: uint64(1 + i), Span: Short})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += f.sum()
+	}
+	f, err := scene.Measure(t.Context(), Yardstick, Neither, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := sum / seeds; f.Runs != seeds || math.Abs(f.sum()-want) > 1e-6*want {
+		t.Errorf("%.4g b/s are the mean of %d runs, and the runs' mean is %.4g of %d", f.sum(), f.Runs, want, seeds)
+	}
+}
+
 func TestFiguresOutsideTheirToleranceAreNamed(t *testing.T) {
 	y := &Figures{Scene: "incast 2:1", Mode: PFC, Backend: testbed.Sim, Goodput: []float64{4.9e9, 4.9e9}, Jain: 1, Mean: 218e3, P99: 220e3, Pauses: 800, Paused: 40e6}
 	same := *y

@@ -18,6 +18,7 @@ type Figures struct {
 	Mode     Mode            `json:"mode"`
 	Backend  testbed.Backend `json:"backend"`
 	Dilation uint32          `json:"dilation"`
+	Runs     int             `json:"runs"`        // that the figures are the mean of
 	Goodput  []float64       `json:"goodput_bps"` // a flow, in the scene's order
 	Jain     float64         `json:"jain"`
 	Mean     float64         `json:"queue_mean_bytes"`
@@ -44,9 +45,12 @@ type Early struct {
 }
 
 // Measure runs a scene on a backend of this machine, at how.Dilation times what the scene takes more. Where the machine didn't keep up it runs it again at twice the dilation, at most
-// How.Again times: what it returns then are the last figures, with problems. An error means that there are none.
+// How.Again times: what it returns then are the last figures, with problems. Where packets are dropped the yardstick's are the mean of some seeds. An error means that there are none.
 func (s *Scene) Measure(ctx context.Context, backend testbed.Backend, mode Mode, how How) (f *Figures, err error) {
 	how.Dilation *= s.Slower
+	if backend == Yardstick && mode == Neither {
+		return s.mean(ctx, mode, how)
+	}
 	for again := 0; ; again++ {
 		f, err = s.measure(ctx, backend, mode, how)
 		if backend == testbed.Sim || again == how.Again || ctx.Err() != nil || err == nil && len(f.Problems) == 0 {
@@ -71,13 +75,62 @@ func (s *Scene) measure(ctx context.Context, backend testbed.Backend, mode Mode,
 	if err != nil {
 		return nil, err
 	}
-	f := &Figures{Scene: s.Name, Mode: mode, Backend: backend, Dilation: how.Dilation, Wall: out.Summary.Wall, Warnings: out.Summary.Warnings, Problems: out.Summary.Problems}
+	f := &Figures{Scene: s.Name, Mode: mode, Backend: backend, Dilation: how.Dilation, Runs: 1, Wall: out.Summary.Wall, Warnings: out.Summary.Warnings, Problems: out.Summary.Problems}
 	if out.Window == nil {
 		return f, fmt.Errorf("%s, %s on %s: %s", s.Name, mode, backend, strings.Join(f.Problems, "; "))
 	}
 	f.fill(s, out)
 	f.Problems = append(f.Problems, slowPorts(out.Window)...)
 	return f, nil
+}
+
+// seeds are how many runs the yardstick's figures are the mean of where packets are dropped: which ones decides how the run goes on.
+const seeds = 8
+
+// mean is the mean of the yardstick's figures for as many seeds, from how.Seed on.
+func (s *Scene) mean(ctx context.Context, mode Mode, how How) (*Figures, error) {
+	var all *Figures
+	for range seeds {
+		f, err := s.measure(ctx, Yardstick, mode, how)
+		if err != nil {
+			return f, err
+		}
+		if all == nil {
+			all = f
+		} else {
+			all.add(f)
+		}
+		how.Seed++
+	}
+	all.divide()
+	return all, nil
+}
+
+// sums are what figures add up by.
+func (f *Figures) sums() []*float64 {
+	out := []*float64{&f.Jain, &f.Mean, &f.P99, &f.Marked, &f.CNPs, &f.Pauses, &f.Retries, &f.Drops, &f.Early.Pauses, &f.Early.Drops}
+	for i := range f.Goodput {
+		out = append(out, &f.Goodput[i])
+	}
+	return out
+}
+
+func (f *Figures) add(o *Figures) {
+	for i, v := range o.sums() {
+		*f.sums()[i] += *v
+	}
+	f.Runs += o.Runs
+	f.Paused += o.Paused
+	f.Wall += o.Wall
+	f.Looks += o.Looks
+	f.Problems = append(f.Problems, o.Problems...)
+}
+
+func (f *Figures) divide() {
+	for _, v := range f.sums() {
+		*v /= float64(f.Runs)
+	}
+	f.Paused /= time.Duration(f.Runs)
 }
 
 // enoughLine is what a port must have given of its line while packets waited for it. Runs count as kept up with less, but goodput is

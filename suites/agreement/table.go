@@ -110,6 +110,9 @@ func (t *Table) Markdown() string {
 		if r.Backend != Yardstick {
 			backend += fmt.Sprintf(", 1:%d", r.Dilation)
 		}
+		if r.Runs > 1 {
+			backend += fmt.Sprintf(", mean of %d", r.Runs)
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %s | %.3f | %.0f, %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s |\n",
 			r.Scene, r.Mode, backend, r.Length.Seconds()*1e3, shares(r.Goodput), r.Jain, r.Mean/1e3, r.P99/1e3, r.CNPs, r.Pauses, float64(r.Paused)/1e6, r.Retries, r.Drops, strings.Join(r.Misses(), ", "))
 	}

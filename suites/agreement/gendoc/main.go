@@ -1,7 +1,7 @@
 // Gendoc takes figures (JSON, a line each, as measure prints them), holds them against the yardstick's among them, and writes the tables
 // into a page, or prints them as JSON. It fails where something is outside its tolerance, and says what.
 //
-//	gendoc [-json] [-text] [FILE] <FIGURES
+//	gendoc [-json] [-text] [-merge] [FILE] <FIGURES
 package main
 
 import (
@@ -19,14 +19,15 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print the table as JSON")
 	asText := flag.Bool("text", false, "print it as a page would have it")
+	merge := flag.Bool("merge", false, "leave the page's rows of what was not measured")
 	flag.Parse()
-	if err := run(*asJSON, *asText, flag.Arg(0)); err != nil {
+	if err := run(*asJSON, *asText, *merge, flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "agreement:", err)
 		os.Exit(1)
 	}
 }
 
-func run(asJSON, asText bool, page string) error {
+func run(asJSON, asText, merge bool, page string) error {
 	var all []*agreement.Figures
 	in := json.NewDecoder(os.Stdin)
 	for {
@@ -52,7 +53,7 @@ func run(asJSON, asText bool, page string) error {
 		fmt.Print(t.Markdown(), "\n", t.ClaimsMarkdown())
 	}
 	if page != "" {
-		if err := write(page, t); err != nil {
+		if err := write(page, t, merge); err != nil {
 			return err
 		}
 	}
@@ -66,13 +67,18 @@ func run(asJSON, asText bool, page string) error {
 	return nil
 }
 
-func write(page string, t *agreement.Table) error {
+func write(page string, t *agreement.Table, merge bool) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
 	out := string(text)
-	for _, b := range []struct{ name, content string }{{"figures", t.Markdown()}, {"claims", t.ClaimsMarkdown()}, {"tolerances", agreement.TolerancesMarkdown()}} {
+	figures, claims := t.Markdown(), t.ClaimsMarkdown()
+	if merge {
+		figures = agreement.MergeFigures(compare.Inside(out, "figures"), figures)
+		claims = agreement.MergeClaims(compare.Inside(out, "claims"), claims)
+	}
+	for _, b := range []struct{ name, content string }{{"figures", figures}, {"claims", claims}, {"tolerances", agreement.TolerancesMarkdown()}} {
 		if out, err = compare.Block(out, b.name, b.content); err != nil {
 			return fmt.Errorf("%s: %w", page, err)
 		}
