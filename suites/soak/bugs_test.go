@@ -8,7 +8,7 @@ import (
 )
 
 // patience is how many scenarios a planted bug may survive.
-const patience = 60
+const patience = 100
 
 // What random scenarios see of a transport's bugs: those that change bytes, or keep a workload from its end. The others take
 // what no workload does (a fence, a window, a PSN at the end of its range): datapath/rnic/torture finds them.
