@@ -32,7 +32,7 @@ func eventsComeInRealTime(t *testing.T, on Backend) {
 	if !out.Passed() {
 		t.Errorf("problems %q\n%s", out.Summary.Problems, strings.Join(lines, "\n"))
 	}
-	oneAfter(t, lines, "lossy: verified", "nak: triggered (by first nak:seq at h1: it passed h1:eth0 at", "nak: verified", "begun: ended by event (by fault nak healed)", "begun: healed", "begun: verified clean")
+	oneAfter(t, lines, "lossy: planned", "nak: triggered (by first nak:seq at h1: it passed h1:eth0 at", "nak: verified", "begun: ended by event (by fault nak healed)", "begun: healed", "begun: verified clean")
 	oneAfter(t, lines, "counted: triggered (by metric if_rx_packets{node=h2} > 20: it was", "counted: verified", "counted: verified clean")
 	oneAfter(t, lines, "begun: triggered (by workload later started)", "begun: verified")
 	if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "never: triggered") }) {
