@@ -23,8 +23,7 @@ type Struck struct {
 	Program     *packet.Program
 	Connections []packet.Connection
 	Force       []Span // when the events were in force, a strike each
-	// Timeouts are the workloads' local ACK timeouts. What took as long as that was recovered by the timer, whatever came back meanwhile: a NAK (or a
-	// selective ACK) of before has no effect. A workload that isn't there has none.
+	// Timeouts are the workloads' local ACK timeouts, which tell what was recovered by the timer: see byTimer. A workload that isn't there has none.
 	Timeouts map[string]time.Duration
 }
 
@@ -72,13 +71,20 @@ func Recoveries(all []Passed, s Struck) (out []record.Recovery, hits uint64) {
 			}
 			rec.PSN = int64(uint32(p.PSN-base) & packet.MaxPSN)
 			r.recover(&rec, i, group, e.back)
-			if limit := s.Timeouts[e.Workload]; limit > 0 && rec.Took >= limit && rec.How != record.ByLater {
+			if rec.How != record.ByLater && rec.How != record.ByRNR && byTimer(s.Timeouts[e.Workload], rec.Took, rec.Told) {
 				rec.How = record.ByTimeout
 			}
 			out = append(out, rec)
 		}
 	}
 	return out, hits
+}
+
+// byTimer says whether what was sent again a time after it was lost had to wait for a local ACK timeout, although a NAK (or a selective ACK) had come back told after the loss, 0 if none
+// had: such a NAK had no effect. A link doesn't see when the timer began, which is when the packet left its NIC. What it waited on the way and its successor did not is
+// missing here, for which an eighth of the timeout is allowed; and what follows a late NAK is that one's work.
+func byTimer(timeout, took, told time.Duration) bool {
+	return timeout > 0 && took >= timeout-timeout/8 && took-told >= timeout/2
 }
 
 // replay is what the search for recoveries knows.

@@ -123,6 +123,30 @@ func TestARecoveryIsByWhatCameBackBeforeThePacketWasSentAgain(t *testing.T) {
 			}
 			w.pass(bob, write, 5, 0)
 		}, []string{"write 5/1 timeout 1µs 11µs"}},
+		"the timer, which seems short as the first waited on its way": {bob, packet.Match{PSN: set(5), Iteration: first}, func(w *wire) {
+			w.pass(bob, write, 5, 0)
+			w.pass(alice, ack, 5, sequence)
+			for range 7 {
+				w.pass(bob, write, 2, 0)
+			}
+			w.pass(bob, write, 5, 0)
+		}, []string{"write 5/1 timeout 1µs 9µs"}},
+		"a NAK that came shortly before": {bob, packet.Match{PSN: set(5), Iteration: first}, func(w *wire) {
+			w.pass(bob, write, 5, 0)
+			for range 9 {
+				w.pass(bob, write, 2, 0)
+			}
+			w.pass(alice, ack, 5, sequence)
+			w.pass(bob, write, 5, 0)
+		}, []string{"write 5/1 nak 10µs 11µs"}},
+		"an RNR NAK that asks for more than the timer's time": {bob, packet.Match{PSN: set(5), Iteration: first}, func(w *wire) {
+			w.pass(bob, write, 5, 0)
+			w.pass(alice, ack, 5, rnr)
+			for range 20 {
+				w.pass(bob, write, 2, 0)
+			}
+			w.pass(bob, write, 5, 0)
+		}, []string{"write 5/1 rnr-nak 1µs 22µs"}},
 		"nothing any more": {bob, packet.Match{PSN: set(5)}, func(w *wire) { w.pass(bob, write, 5, 0) }, []string{"write 5/1 never 0s 0s"}},
 		"a READ response behind it": {alice, packet.Match{PSN: set(5), Class: packet.Classes{packet.ReadResponse}, Iteration: first}, func(w *wire) {
 			w.pass(bob, readReq, 0, 0)
