@@ -17,8 +17,9 @@ var _ = Describe("settings of linux-switches with a queue a priority that are wr
 	}
 	settingsOn("are seen in marks and in what queues hold",
 		four+"switches:\n  memory: 8MB\n  alpha: 8\n  ecn: {kmin: 10KB, kmax: 60KB, pmax: 100%}\n",
-		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n"+
-			"  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 9, retry_cnt: 7}}\n",
+		// A timer of 1 ms, so that what loses the whole end of a window is sent again within a millisecond of the fault.
+		"  - {name: a, kind: write, from: [h1], to: [h3], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 8, retry_cnt: 7}}\n"+
+			"  - {name: b, kind: write, from: [h2], to: [h4], size: 64KiB, duration: DURATION, depth: 4, qp: {timeout: 8, retry_cnt: 7}}\n",
 		"leaf1", "leaf2", []setting{
 			{"leaf1-leaf2", "kind: ecn-off, priorities: [3]", unmarked},
 			{"leaf1-leaf2", "kind: ecn-thresholds, kmin: 7MB, kmax: 8MB, pmax: 100%, priorities: [3]", unmarked},
