@@ -138,10 +138,14 @@ func (in *Injectors) Prepare(spec faults.Spec) error {
 }
 
 // Connect implements fabric.Connector: who needs to know hears of it.
-func (in *Injectors) Connect(c packet.Connection) {
-	for _, one := range in.all() {
-		if h, ok := one.(fabric.Connector); ok {
-			h.Connect(c)
+func (in *Injectors) Connect(c packet.Connection, heard func()) {
+	all := in.all()
+	one := loop.Countdown(len(all), heard)
+	for _, each := range all {
+		if h, ok := each.(fabric.Connector); ok {
+			h.Connect(c, one)
+		} else {
+			one()
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (c *collective) openLane(w *lane, ends answer) {
 		})
 		return
 	}
-	connectEnds(c.r.e, w.out.end, w.in.end, func() error { w.out.t.qpn = w.out.qp.Num(); return nil }, w.prepareIn, c.r.connected(w.index, w.out.end, w.in.end, ends, nil))
+	connectEnds(c.r.e, w.out.end, w.in.end, func() error { w.out.t.qpn = w.out.qp.Num(); return nil }, w.prepareIn, c.r.connected(w.index, w.out.end, w.in.end, &c.hosts, ends, nil))
 }
 
 func (c *collective) count() int { return len(c.lanes) }

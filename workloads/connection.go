@@ -22,8 +22,9 @@ type ConnectionEnd struct {
 	PSN  uint32 // the first that it sends, 24 bits
 }
 
-// connected wraps a flow's answer: with both ends up it tells of the connection, on the coordinator's loop, and then calls up.
-func (r *run) connected(index int, from, to *end, ends answer, up func()) answer {
+// connected wraps a flow's answer: with both ends up it tells of the connection, on the coordinator's loop, and then calls up. The phase of hosts lasts until all
+// have heard of the connection.
+func (r *run) connected(index int, from, to *end, hosts *gather, ends answer, up func()) answer {
 	n := 0
 	return func(l loop.Loop, err error, then func()) {
 		ends(l, err, func() {
@@ -37,7 +38,11 @@ func (r *run) connected(index int, from, to *end, ends answer, up func()) answer
 				return
 			}
 			if r.e.cfg.Connected != nil {
-				r.e.cfg.Connected(Connection{r.spec.Name, index, r.first + index, from.connection(), to.connection()})
+				hear := r.e.cfg.Connected(Connection{r.spec.Name, index, r.first + index, from.connection(), to.connection()})
+				if hear != nil {
+					free := hosts.hold()
+					hear(func() { r.e.l.Post(free) })
+				}
 			}
 			if up != nil {
 				up()

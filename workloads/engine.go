@@ -31,8 +31,9 @@ type Config struct {
 	// traffic may take, in fabric time: a dilated fabric divides what wall time it grants. Default 30 s.
 	ControlTimeout time.Duration
 	Observer       Observer // may be nil
-	// Connected is told of every flow whose queue pairs are in RTS, as Observer is of events, and before the workload starts. May be nil.
-	Connected func(Connection)
+	// Connected is told of every flow whose queue pairs are in RTS, as Observer is of events, and before the workload starts. Where it returns hear, which is called at
+	// once, the workload waits for heard, which may come on any goroutine. May be nil.
+	Connected func(Connection) (hear func(heard func()))
 	// Watch hears of every end of a queue pair. May be nil.
 	Watch Watcher
 	// Step is how long GPUs take for steps of collectives; nil: no time at all.

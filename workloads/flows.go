@@ -61,7 +61,7 @@ func (p *flows) open(done func(error)) {
 		}
 		ends := p.hosts.expect(2*len(p.all), func() { done(p.hosts.err()) })
 		for _, f := range p.all {
-			both := p.r.connected(f.index, f.req.end, f.resp.end, ends, func() { p.r.emit(EventFlowUp, f.name, "") })
+			both := p.r.connected(f.index, f.req.end, f.resp.end, &p.hosts, ends, func() { p.r.emit(EventFlowUp, f.name, "") })
 			connectEnds(e, f.req.end, f.resp.end, func() error { f.req.prepare(); return nil }, f.resp.prepare, both)
 		}
 	})

@@ -11,6 +11,7 @@ type gather struct {
 	e     *Engine
 	phase int
 	left  int
+	then  func() // what follows the phase
 	errs  []error
 }
 
@@ -22,6 +23,7 @@ type answer func(from loop.Loop, err error, note func())
 func (g *gather) expect(n int, then func()) answer {
 	g.phase++
 	phase := g.phase
+	g.then = then
 	if g.left = n; n == 0 {
 		then()
 	}
@@ -40,6 +42,20 @@ func (g *gather) expect(n int, then func()) answer {
 				then()
 			}
 		})
+	}
+}
+
+// hold has the phase last until free is called, on the coordinator's loop.
+func (g *gather) hold() (free func()) {
+	phase := g.phase
+	g.left++
+	return func() {
+		if g.phase != phase {
+			return
+		}
+		if g.left--; g.left == 0 {
+			g.then()
+		}
 	}
 }
 

@@ -60,9 +60,10 @@ type Preparer interface {
 }
 
 // Connector is an Injector whose faults name packets by their connection. Connect tells of one as soon as its queue pairs are
-// connected, and before it carries anything; it may be called from any goroutine, in virtual time on the control loop.
+// connected, and before it carries anything; it may be called from any goroutine, in virtual time on the control loop. heard is called once, on any goroutine, when
+// every fault in force knows it.
 type Connector interface {
-	Connect(c packet.Connection)
+	Connect(c packet.Connection, heard func())
 }
 
 // Applied is a fault in force.

@@ -69,7 +69,8 @@ func (in *injector) atHosts(spec *faults.Spec) (effects []effect, err error) {
 }
 
 // Connect implements fabric.Connector: what is in force has heard of the connection when it returns.
-func (in *injector) Connect(c packet.Connection) {
+func (in *injector) Connect(c packet.Connection, heard func()) {
+	defer heard()
 	in.connMu.Lock()
 	defer in.connMu.Unlock()
 	in.connections = append(in.connections, c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/datapath/roce"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/faults/packet"
@@ -37,13 +38,17 @@ func (in *Injector) picked(s *faults.Spec, from topo.PortRef) (*picked, error) {
 	return &picked{in: in, name: s.Name, ref: from, port: in.port(from), prog: prog, own: roce.MAC(p.MAC), via: roce.MAC(p.PeerMAC)}, nil
 }
 
-// Connect implements fabric.Connector. What is in force hears of the connection before its first packet comes: whoever connects queue pairs gives
-// it the time.
-func (in *Injector) Connect(c packet.Connection) {
+// Connect implements fabric.Connector. heard is called on the last port's loop to hear of it.
+func (in *Injector) Connect(c packet.Connection, heard func()) {
 	in.connections = append(in.connections, c)
+	one := loop.Countdown(len(in.picking)+1, heard)
 	for _, e := range in.picking {
-		e.port.Loop.Post(func() { e.port.Wire.Connect(e.name, &c) })
+		e.port.Loop.Post(func() {
+			e.port.Wire.Connect(e.name, &c)
+			one()
+		})
 	}
+	one()
 }
 
 func (e *picked) possible() error { return nil }

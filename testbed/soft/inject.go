@@ -48,7 +48,9 @@ func (i *injector) Apply(spec faults.Spec, done func(fabric.Applied, error)) {
 }
 
 // Connect implements fabric.Connector.
-func (i *injector) Connect(c packet.Connection) { i.ctl.Post(func() { i.in.Connect(c) }) }
+func (i *injector) Connect(c packet.Connection, heard func()) {
+	i.ctl.Post(func() { i.in.Connect(c, heard) })
+}
 
 // applied is a fault in force, from any goroutine.
 type applied struct {
