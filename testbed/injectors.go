@@ -139,15 +139,7 @@ func (in *Injectors) Prepare(spec faults.Spec) error {
 
 // Connect implements fabric.Connector: who needs to know hears of it.
 func (in *Injectors) Connect(c packet.Connection, heard func()) {
-	all := in.all()
-	one := loop.Countdown(len(all), heard)
-	for _, each := range all {
-		if h, ok := each.(fabric.Connector); ok {
-			h.Connect(c, one)
-		} else {
-			one()
-		}
-	}
+	fabric.ConnectorsOf(in.all()...).Connect(c, heard)
 }
 
 // Close lets go of what the injectors hold besides faults in force. It is not called on the control loop.

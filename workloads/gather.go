@@ -38,10 +38,15 @@ func (g *gather) expect(n int, then func()) answer {
 			if err != nil {
 				g.errs = append(g.errs, err)
 			}
-			if g.left--; g.left == 0 {
-				then()
-			}
+			g.answered()
 		})
+	}
+}
+
+// answered counts one answer that the phase waits for less.
+func (g *gather) answered() {
+	if g.left--; g.left == 0 {
+		g.then()
 	}
 }
 
@@ -50,11 +55,8 @@ func (g *gather) hold() (free func()) {
 	phase := g.phase
 	g.left++
 	return func() {
-		if g.phase != phase {
-			return
-		}
-		if g.left--; g.left == 0 {
-			g.then()
+		if g.phase == phase {
+			g.answered()
 		}
 	}
 }

@@ -25,8 +25,9 @@ func TestGoodputLeavesTheWarmUpOut(t *testing.T) {
 	var sum float64
 	for _, f := range res.Flows {
 		messages := f.GoodputBps / 8 * 100e-6 / 4096
-		if math.Abs(messages-math.Round(messages)) > 1e-6 || messages < 1 || messages >= float64(f.Messages) {
-			t.Errorf("%v→%v: %v bit/s are %v messages in 100 µs; it sent %d in all", f.Src, f.Dst, f.GoodputBps, messages, f.Messages)
+		// Nothing is in the way of a flow, so that a quarter of the time has a quarter of its messages, but for those under way at its ends.
+		if math.Abs(messages-math.Round(messages)) > 1e-6 || math.Abs(messages-float64(f.Messages)/4) > 2 {
+			t.Errorf("%v→%v: %v bit/s are %v messages in 100 µs; it sent %d in all, in 400 µs", f.Src, f.Dst, f.GoodputBps, messages, f.Messages)
 		}
 		sum += f.GoodputBps
 	}

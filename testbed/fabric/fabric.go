@@ -66,6 +66,28 @@ type Connector interface {
 	Connect(c packet.Connection, heard func())
 }
 
+// Connectors are several as one.
+type Connectors []Connector
+
+// ConnectorsOf are those of some injectors that are Connectors.
+func ConnectorsOf(all ...Injector) (out Connectors) {
+	for _, in := range all {
+		if c, ok := in.(Connector); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Connect implements Connector.
+func (all Connectors) Connect(c packet.Connection, heard func()) {
+	one := loop.Countdown(len(all)+1, heard)
+	for _, each := range all {
+		each.Connect(c, one)
+	}
+	one()
+}
+
 // Applied is a fault in force.
 type Applied interface {
 	// Verify reads the fault back from the kernel or the model.

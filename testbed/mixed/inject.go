@@ -5,7 +5,6 @@ package mixed
 import (
 	"fmt"
 
-	"github.com/rocebed/rocebed/datapath/loop"
 	"github.com/rocebed/rocebed/faults"
 	"github.com/rocebed/rocebed/faults/packet"
 	"github.com/rocebed/rocebed/testbed/fabric"
@@ -91,12 +90,5 @@ func (in *injector) Prepare(spec faults.Spec) error {
 
 // Connect implements fabric.Connector.
 func (in *injector) Connect(c packet.Connection, heard func()) {
-	one := loop.Countdown(2, heard)
-	for _, each := range []fabric.Injector{in.kernel, in.soft} {
-		if h, ok := each.(fabric.Connector); ok {
-			h.Connect(c, one)
-		} else {
-			one()
-		}
-	}
+	fabric.ConnectorsOf(in.kernel, in.soft).Connect(c, heard)
 }
